@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <thread>
 
+#include "base/paths.h"
 #include "graph/program.h"
 #include "solver/epochs.h"
 #include "solver/net_change.h"
@@ -96,6 +98,13 @@ const Stored* FindStored(const google::protobuf::RepeatedPtrField<Stored>& all, 
     if (stored.net() == net && stored.layer() == layer && number-- == 0) return &stored;
   }
   return nullptr;
+}
+
+// Whether this is a snapshot of the run whose files have this prefix.
+bool IsOfPrefix(const std::string& state, const std::string& prefix) {
+  std::error_code error;
+  return FileName(state).starts_with(FileName(prefix) + "_iter_") &&
+         std::filesystem::equivalent(DirectoryOf(state), DirectoryOf(prefix), error);
 }
 
 }  // namespace
@@ -257,11 +266,13 @@ void Solver::Impl::RestoreBest(const BestState& state) {
     Warn({}, "best compares output \"" + best->output() + "\", and compared \"" + state.output() +
                  "\" when the snapshot was written: the best of the tests to come are kept");
     best_file_is_own = false;
-  } else if (!state.has_value() || access(path.c_str(), R_OK) == 0) {
+  } else if (!state.has_value() || (best_file_is_own && access(path.c_str(), R_OK) == 0)) {
     best->Restore(state);
   } else {
     Warn({}, "the best parameters so far, of iteration " + std::to_string(state.iteration()) + ", are not in \"" +
-                 path + "\" (any more, or in this snapshot_format): the best of the tests to come are kept");
+                 path +
+                 "\" (any more, or in this snapshot_format, or under this snapshot_prefix): the best of the tests to "
+                 "come are kept");
   }
 }
 
@@ -332,7 +343,7 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
   RestoreHistory(loaded, UpdateRuleName(param), InOrderOf(places, parameters.size(), Histories(*updater, parameters)));
   if (state.has_train_net()) WarnOfOtherNet(state.train_net());
   iteration = saved_iteration = state.iter();
-  best_file_is_own = true;
+  best_file_is_own = IsOfPrefix(loaded.state_path, prefix) && (!best || state.has_best());
   for (const float loss : state.recent_loss()) losses.Add(loss);
   if (param.lr_policy() == "plateau") {
     // A snapshot of another policy knows nothing of plateaus.

@@ -265,6 +265,24 @@ TEST_F(BestTest, AnEarlierRunsBestIsKept) {
   }
 }
 
+TEST_F(BestTest, AnotherRunsBestIsKeptByOneThatGoesOnFromElsewhere) {
+  const std::string tests = std::string(kTests) + "base_lr: 0.01 ", best = "best { output: \"loss\" } ";
+  const auto expect_kept = [&](const std::string& snapshot) {
+    folder_.Write("snap_best.caffemodel", "of another run");
+    Train(tests + best, 6, {.snapshot = folder_ / snapshot});
+    EXPECT_FALSE(recorder_.bests.empty());
+    EXPECT_EQ(ReadBytes(folder_ / "snap_best_earlier.caffemodel"), "of another run");
+    fs::remove(folder_ / "snap_best_earlier.caffemodel");
+  };
+  // Under another name, whose best is there.
+  Train(tests + best + "snapshot_prefix: \"" + (folder_ / "a") + "\"", 3);
+  expect_kept("a_iter_3.solverstate");
+  EXPECT_NE(recorder_.notices.find("or under this snapshot_prefix"), std::string::npos) << recorder_.notices;
+  // Of a run that knew of no best.
+  Train(tests, 3);
+  expect_kept("snap_iter_3.solverstate");
+}
+
 TEST_F(BestTest, WarnsOfWhatIsNoMeasure) {
   std::string net = kSmallNet;
   net +=
