@@ -10,8 +10,8 @@
 
 namespace crema::codecs {
 
-std::string ReadWebpInfo(std::span<const uint8_t> bytes, ImageInfo* info);
-std::string DecodeWebp(std::span<const uint8_t> bytes, const DecodeOptions& options, Image* image);
+std::string ReadWebpInfo(std::span<const uint8_t> bytes, ImageInfo* info, int* orientation);
+std::string DecodeWebp(std::span<const uint8_t> bytes, const DecodeOptions& options, Image* image, int* orientation);
 // The first image of the file.
 std::string ReadTiffInfo(std::span<const uint8_t> bytes, ImageInfo* info, int* orientation);
 std::string DecodeTiff(std::span<const uint8_t> bytes, const DecodeOptions& options, Image* image, int* orientation);

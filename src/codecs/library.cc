@@ -6,12 +6,12 @@ namespace crema::codecs {
 namespace {
 
 std::string ReadInfo(ImageFormat format, std::span<const uint8_t> bytes, ImageInfo* info, int* orientation) {
-  return format == ImageFormat::kWebp ? ReadWebpInfo(bytes, info) : ReadTiffInfo(bytes, info, orientation);
+  return format == ImageFormat::kWebp ? ReadWebpInfo(bytes, info, orientation) : ReadTiffInfo(bytes, info, orientation);
 }
 
 std::string Decode(ImageFormat format, std::span<const uint8_t> bytes, const DecodeOptions& options, Image* image,
                    int* orientation) {
-  return format == ImageFormat::kWebp ? DecodeWebp(bytes, options, image)
+  return format == ImageFormat::kWebp ? DecodeWebp(bytes, options, image, orientation)
                                       : DecodeTiff(bytes, options, image, orientation);
 }
 

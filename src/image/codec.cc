@@ -116,7 +116,8 @@ std::string ReadImageInfo(std::span<const uint8_t> bytes, ImageInfo* info) {
       problem = ReadJpegInfo(bytes, info, &orientation);
       break;
     case ImageFormat::kPng:
-      return ReadPngInfo(bytes, info);
+      problem = ReadPngInfo(bytes, info, &orientation);
+      break;
     case ImageFormat::kBmp:
       return ReadBmpInfo(bytes, info);
     case ImageFormat::kPnm:
@@ -126,6 +127,7 @@ std::string ReadImageInfo(std::span<const uint8_t> bytes, ImageInfo* info) {
       problem = Codecs(format).read_info(format, bytes, info, &orientation);
       break;
   }
+  info->orientation = orientation;
   if (SwapsSides(orientation)) std::swap(info->height, info->width);
   return problem;
 }
@@ -147,7 +149,8 @@ std::string DecodeImage(std::span<const uint8_t> bytes, const DecodeOptions& opt
       problem = DecodeJpeg(bytes, options, image, &orientation);
       break;
     case ImageFormat::kPng:
-      return DecodePng(bytes, options, image);
+      problem = DecodePng(bytes, options, image, &orientation);
+      break;
     case ImageFormat::kBmp:
       return DecodeBmp(bytes, options, image);
     case ImageFormat::kPnm:

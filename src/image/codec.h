@@ -32,6 +32,7 @@ struct ImageInfo {
   ImageFormat format = ImageFormat::kUnknown;
   int height = 0, width = 0;  // upright, as DecodeImage gives the image
   int channels = 0;           // 1 or 3; transparency is left out
+  int orientation = 1;        // Exif's, 1 to 8, which is how it is stored: above 4 with height and width exchanged
 };
 
 struct DecodeOptions {
@@ -46,10 +47,14 @@ struct DecodeOptions {
 
 // Both return what is wrong with the bytes, with the remedy: "is cut short (...)"; empty when nothing is. What
 // libraries decode only with guesses, such as a file that is cut short, is wrong. Images from phones are turned
-// upright, as Exif's orientation says (https://www.cipa.jp/std/documents/e/DC-008-2012_E.pdf), as OpenCV and so Caffe
-// do.
+// upright, as Exif's orientation says (https://www.cipa.jp/std/documents/e/DC-008-2012_E.pdf) in a JPEG, PNG, WebP or
+// TIFF, as OpenCV and so Caffe do.
 [[nodiscard]] std::string ReadImageInfo(std::span<const uint8_t> bytes, ImageInfo* info);
 [[nodiscard]] std::string DecodeImage(std::span<const uint8_t> bytes, const DecodeOptions& options, Image* image);
+
+// Where the point (x, y) of the stored image, in pixels from its upper left corner, lies in the upright one, which has
+// these extents.
+void TurnPointUpright(int orientation, float height, float width, float* x, float* y);
 
 // Baseline JPEG with halved colour resolution, quality 1 to 100; OpenCV writes 95.
 std::vector<uint8_t> EncodeJpeg(const Image& image, int quality = 95);

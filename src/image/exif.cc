@@ -28,12 +28,17 @@ class TiffReader {
   bool big_endian_;
 };
 
+// The pixel (y, x) of the upright image is (y, x) of the stored one after: a transposition, then these mirrorings.
+bool BottomUp(int orientation) { return orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8; }
+bool RightLeft(int orientation) { return orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7; }
+
 }  // namespace
 
-int ExifOrientation(std::span<const uint8_t> segment) {
-  constexpr size_t kHeader = 6;  // "Exif\0\0"
-  if (segment.size() < kHeader + 8 || std::memcmp(segment.data(), "Exif\0\0", kHeader) != 0) return 1;
-  const std::span<const uint8_t> tiff = segment.subspan(kHeader);
+int ExifOrientation(std::span<const uint8_t> exif) {
+  constexpr size_t kHeader = 6;  // "Exif\0\0", which JPEG has, PNG has not, and some programs write in WebP
+  const bool has_header = exif.size() >= kHeader && std::memcmp(exif.data(), "Exif\0\0", kHeader) == 0;
+  const std::span<const uint8_t> tiff = exif.subspan(has_header ? kHeader : 0);
+  if (tiff.size() < 8 || tiff[0] != tiff[1] || (tiff[0] != 'I' && tiff[0] != 'M')) return 1;
   const TiffReader reader(tiff, tiff[0] == 'M');
   if (reader.U16(2) != 42) return 1;
   const size_t directory = reader.U32(4);
@@ -49,12 +54,15 @@ int ExifOrientation(std::span<const uint8_t> segment) {
 
 bool SwapsSides(int orientation) { return orientation >= 5; }
 
+void TurnPointUpright(int orientation, float height, float width, float* x, float* y) {
+  if (SwapsSides(orientation)) std::swap(*x, *y);
+  if (BottomUp(orientation)) *y = height - *y;
+  if (RightLeft(orientation)) *x = width - *x;
+}
+
 void TurnUpright(int orientation, Image* image) {
   if (orientation <= 1) return;
-  const bool swaps = SwapsSides(orientation);
-  // The pixel (y, x) of the upright image is (y, x) of the stored one after: a transposition, then these mirrorings.
-  const bool bottom_up = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
-  const bool right_left = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
+  const bool swaps = SwapsSides(orientation), bottom_up = BottomUp(orientation), right_left = RightLeft(orientation);
   const int height = swaps ? image->width : image->height, width = swaps ? image->height : image->width;
   Image turned;
   turned.Resize(height, width, image->channels);

@@ -13,12 +13,12 @@ namespace crema {
 // More pixels are taken for damage or an attack.
 constexpr int64_t kMostPixels = int64_t{1} << 28;
 
-// As the functions of codec.h; of JPEG before it is turned upright, whose Exif orientation (1 to 8) goes to
+// As the functions of codec.h; of JPEG and PNG before they are turned upright, whose Exif orientation (1 to 8) goes to
 // `orientation`.
 std::string ReadJpegInfo(std::span<const uint8_t> bytes, ImageInfo* info, int* orientation);
 std::string DecodeJpeg(std::span<const uint8_t> bytes, const DecodeOptions& options, Image* image, int* orientation);
-std::string ReadPngInfo(std::span<const uint8_t> bytes, ImageInfo* info);
-std::string DecodePng(std::span<const uint8_t> bytes, const DecodeOptions& options, Image* image);
+std::string ReadPngInfo(std::span<const uint8_t> bytes, ImageInfo* info, int* orientation);
+std::string DecodePng(std::span<const uint8_t> bytes, const DecodeOptions& options, Image* image, int* orientation);
 std::string ReadBmpInfo(std::span<const uint8_t> bytes, ImageInfo* info);
 std::string DecodeBmp(std::span<const uint8_t> bytes, const DecodeOptions& options, Image* image);
 std::string ReadPnmInfo(std::span<const uint8_t> bytes, ImageInfo* info);
@@ -26,7 +26,7 @@ std::string DecodePnm(std::span<const uint8_t> bytes, const DecodeOptions& optio
 
 // What libcrema_codecs exports under the name "crema_codec_library": formats whose libraries are loaded when the first
 // such image is there. `orientation` as of JPEG.
-constexpr int kCodecInterface = 1;
+constexpr int kCodecInterface = 2;
 struct CodecLibrary {
   int interface_version;
   std::string (*read_info)(ImageFormat format, std::span<const uint8_t> bytes, ImageInfo* info, int* orientation);
@@ -34,8 +34,9 @@ struct CodecLibrary {
                         int* orientation);
 };
 
-// 1 to 8 of the bytes of a JPEG's APP1 segment; 1, upright, where it holds no orientation.
-int ExifOrientation(std::span<const uint8_t> segment);
+// 1 to 8 of the bytes of a JPEG's APP1 segment, a PNG's eXIf or a WebP's EXIF chunk; 1, upright, where these hold no
+// orientation.
+int ExifOrientation(std::span<const uint8_t> exif);
 // Turns the image upright; true for orientations that exchange height and width.
 bool SwapsSides(int orientation);
 void TurnUpright(int orientation, Image* image);

@@ -86,6 +86,19 @@ void ReadRows(png_structp codec, png_infop header, Image* image) {
   }
 }
 
+// Of the chunk eXIf, which may stand behind the pixels, where libpng has not looked yet when it knows the extents.
+int OrientationOf(std::span<const uint8_t> bytes) {
+  constexpr size_t kSignature = 8, kHeader = 8, kChecksum = 4;
+  for (size_t at = kSignature; bytes.size() >= at + kHeader + kChecksum;) {
+    const uint8_t* chunk = bytes.data() + at;
+    const size_t length = size_t{chunk[0]} << 24 | size_t{chunk[1]} << 16 | size_t{chunk[2]} << 8 | chunk[3];
+    if (length > bytes.size() - at - kHeader - kChecksum) return 1;
+    if (std::memcmp(chunk + 4, "eXIf", 4) == 0) return ExifOrientation(bytes.subspan(at + kHeader, length));
+    at += kHeader + length + kChecksum;
+  }
+  return 1;
+}
+
 std::string Read(std::span<const uint8_t> bytes, const DecodeOptions& options, ImageInfo* info, Image* image) {
   Reading reading{bytes};
   png_structp codec = png_create_read_struct(PNG_LIBPNG_VER_STRING, reading.message, OnError, OnWarning);
@@ -148,10 +161,14 @@ bool Write(const Image& image, char* message, std::vector<uint8_t>* bytes) {
 
 }  // namespace
 
-std::string ReadPngInfo(std::span<const uint8_t> bytes, ImageInfo* info) { return Read(bytes, {}, info, nullptr); }
+std::string ReadPngInfo(std::span<const uint8_t> bytes, ImageInfo* info, int* orientation) {
+  *orientation = OrientationOf(bytes);
+  return Read(bytes, {}, info, nullptr);
+}
 
-std::string DecodePng(std::span<const uint8_t> bytes, const DecodeOptions& options, Image* image) {
+std::string DecodePng(std::span<const uint8_t> bytes, const DecodeOptions& options, Image* image, int* orientation) {
   ImageInfo info;
+  *orientation = OrientationOf(bytes);
   return Read(bytes, options, &info, image);
 }
 

@@ -111,6 +111,32 @@ TEST(Webp, EveryPixelIsRead) {
   EXPECT_LE(LargestDifference(Decoded(Webp(image), Colors::kGray), Grey(image)), 1);
 }
 
+// With the flags of VP8X, and Exif behind the pixels, as libwebp's own program writes it.
+TEST(Webp, ImagesAreTurnedUpright) {
+  const Image image = Noise(13, 16, 3);
+  const Bytes plain = Webp(image);
+  const Bytes tiff = {'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0};
+  for (const std::string header : {"", "Exif"}) {
+    Bytes exif(header.begin(), header.end());
+    if (!header.empty()) exif.insert(exif.end(), 2, 0);
+    exif.insert(exif.end(), tiff.begin(), tiff.end());
+    Bytes file = {'R', 'I', 'F', 'F', 0, 0, 0, 0, 'W', 'E', 'B', 'P', 'V', 'P', '8', 'X', 10, 0, 0, 0, 8, 0, 0, 0};
+    for (const int extent : {image.width - 1, image.height - 1}) {
+      file.insert(file.end(), {static_cast<uint8_t>(extent), 0, 0});
+    }
+    file.insert(file.end(), plain.begin() + 12, plain.end());
+    file.insert(file.end(), {'E', 'X', 'I', 'F', static_cast<uint8_t>(exif.size()), 0, 0, 0});
+    file.insert(file.end(), exif.begin(), exif.end());
+    for (int i = 0; i < 4; ++i) file[4 + i] = static_cast<uint8_t>((file.size() - 8) >> 8 * i);
+    const Image upright = Decoded(file);
+    ASSERT_EQ(upright.height, 16);
+    ASSERT_EQ(upright.width, 13);
+    for (int y = 0; y < 16; ++y) {
+      for (int x = 0; x < 13; ++x) ASSERT_EQ(upright.row(y)[3 * x], image.row(12 - x)[3 * y]) << y << " " << x;
+    }
+  }
+}
+
 TEST(Tiff, EveryPixelIsRead) {
   for (const int channels : {1, 3}) {
     const Image image = Noise(13, 17, channels);

@@ -1,6 +1,7 @@
 #include "image/codec.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "crema/error.h"
 #include "image/damaged_files.h"
+#include "image/formats.h"
 
 namespace crema {
 namespace {
@@ -44,8 +46,8 @@ Image Decoded(const std::vector<uint8_t>& bytes, DecodeOptions options = {.color
   return image;
 }
 
-// A JPEG with an APP1 segment behind its first marker.
-std::vector<uint8_t> WithExif(std::vector<uint8_t> jpeg, int orientation, bool big_endian) {
+// A TIFF structure with the orientation.
+std::vector<uint8_t> Exif(int orientation, bool big_endian) {
   std::vector<uint8_t> tiff = big_endian ? std::vector<uint8_t>{'M', 'M', 0, 42, 0, 0, 0, 8, 0, 2}
                                          : std::vector<uint8_t>{'I', 'I', 42, 0, 8, 0, 0, 0, 2, 0};
   const auto entry = [&](int tag, int value) {
@@ -63,6 +65,12 @@ std::vector<uint8_t> WithExif(std::vector<uint8_t> jpeg, int orientation, bool b
   };
   entry(0x0100, 640);
   entry(0x0112, orientation);
+  return tiff;
+}
+
+// A JPEG with an APP1 segment behind its first marker.
+std::vector<uint8_t> WithExif(std::vector<uint8_t> jpeg, int orientation, bool big_endian) {
+  const std::vector<uint8_t> tiff = Exif(orientation, big_endian);
   std::vector<uint8_t> segment = {0xff, 0xe1, 0, static_cast<uint8_t>(2 + 6 + tiff.size()), 'E', 'x', 'i', 'f', 0, 0};
   segment.insert(segment.end(), tiff.begin(), tiff.end());
   jpeg.insert(jpeg.begin() + 2, segment.begin(), segment.end());
@@ -134,6 +142,43 @@ TEST(Codec, PhotographsAreTurnedUpright) {
       EXPECT_NEAR(last[upright.width - 3], 130, 5) << orientation;
       EXPECT_NEAR(last[2], 180, 5) << orientation;
     }
+  }
+}
+
+// The chunk eXIf stands before the pixels, or behind them.
+TEST(Codec, PngIsTurnedUpright) {
+  const Image image = Gradient(20, 31, 3);
+  const std::vector<uint8_t> png = EncodePng(image), tiff = Exif(6, true);
+  std::vector<uint8_t> chunk = {0, 0, 0, static_cast<uint8_t>(tiff.size()), 'e', 'X', 'I', 'f'};
+  chunk.insert(chunk.end(), tiff.begin(), tiff.end());
+  const auto sum = static_cast<uint32_t>(crc32(0, chunk.data() + 4, static_cast<unsigned>(chunk.size() - 4)));
+  for (int shift = 24; shift >= 0; shift -= 8) chunk.push_back(static_cast<uint8_t>(sum >> shift));
+  constexpr ptrdiff_t kHeader = 8 + 25, kEnd = 12;  // signature and IHDR; IEND
+  for (const ptrdiff_t at : {kHeader, static_cast<ptrdiff_t>(png.size()) - kEnd}) {
+    std::vector<uint8_t> turned = png;
+    turned.insert(turned.begin() + at, chunk.begin(), chunk.end());
+    ImageInfo info;
+    ASSERT_EQ(ReadImageInfo(turned, &info), "");
+    EXPECT_EQ(info.height, 31);
+    EXPECT_EQ(info.orientation, 6);
+    const Image upright = Decoded(turned);
+    ASSERT_EQ(upright.width, 20);
+    for (int y = 0; y < 31; ++y) {
+      for (int x = 0; x < 20; ++x) ASSERT_EQ(upright.row(y)[3 * x], image.row(19 - x)[3 * y]) << y << " " << x;
+    }
+  }
+}
+
+TEST(Codec, PointsAreTurnedAsPixels) {
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    Image marked;
+    marked.Resize(4, 6, 1);
+    std::fill(marked.pixels.begin(), marked.pixels.end(), uint8_t{0});
+    marked.row(1)[4] = 200;
+    TurnUpright(orientation, &marked);
+    float x = 4.5f, y = 1.5f;
+    TurnPointUpright(orientation, static_cast<float>(marked.height), static_cast<float>(marked.width), &x, &y);
+    EXPECT_EQ(marked.row(static_cast<int>(y))[static_cast<int>(x)], 200) << orientation;
   }
 }
 
