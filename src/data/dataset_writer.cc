@@ -1,7 +1,10 @@
 #include "data/dataset_writer.h"
 
+#include <filesystem>
+#include <optional>
 #include <utility>
 
+#include "base/atomic_file.h"
 #include "base/paths.h"
 #include "crema/error.h"
 #include "data/image_list.h"
@@ -22,6 +25,15 @@ std::string StemOf(std::string database) {
   return database;
 }
 
+// Of a file that may not be there, or hold anything.
+bool HasLabels(const std::string& file, const std::vector<std::string>& labels) {
+  try {
+    return IsTaken(file) && ReadLabels(file) == labels;
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 std::string DatasetTarget::DatabaseOf(size_t part) const {
@@ -29,6 +41,17 @@ std::string DatasetTarget::DatabaseOf(size_t part) const {
 }
 
 std::string DatasetTarget::LabelsFile() const { return StemOf(database) + "_labels.txt"; }
+
+std::string LabelsBeside(const std::string& database) {
+  const std::string stem = StemOf(database);
+  const size_t name = stem.rfind('/') + 1, part = stem.rfind('_');
+  std::string file = stem + "_labels.txt";
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(file, ignored)) return file;
+  if (part == std::string::npos || part <= name) return "";
+  file = stem.substr(0, part) + "_labels.txt";
+  return std::filesystem::is_regular_file(file, ignored) ? file : "";
+}
 
 DatasetWriter::DatasetWriter(DatasetTarget target, std::vector<std::string> labels)
     : target_(std::move(target)), labels_(std::move(labels)) {
@@ -73,10 +96,17 @@ void DatasetWriter::Commit(const std::function<void()>& name_others) {
   }
   // All that takes time, or may find the disk full, comes before the first name appears.
   for (const auto& writer : writers_) writer->Flush();
-  // A kill from here on leaves a part missing, never parts of two conversions side by side.
-  for (size_t part = name_others ? 0 : 1; part < writers_.size(); ++part) writers_[part]->RemoveReplaced();
+  std::optional<AtomicFile> labels;
+  if (!labels_.empty()) {
+    labels.emplace(target_.LabelsFile());
+    for (const std::string& label : labels_) labels->Write(label + "\n");
+  }
+  // A kill from here on leaves a part missing, never parts of two conversions side by side, or one with the names of
+  // another's classes.
+  const bool all_go = name_others || (labels && !HasLabels(target_.LabelsFile(), labels_));
+  for (size_t part = all_go ? 0 : 1; part < writers_.size(); ++part) writers_[part]->RemoveReplaced();
   // Early, so that databases never lack their labels.
-  if (!labels_.empty()) WriteLabels(labels_, target_.LabelsFile());
+  if (labels) labels->Commit();
   if (name_others) name_others();
   for (const auto& writer : writers_) writer->Commit();
 }

@@ -29,6 +29,10 @@ struct DatasetTarget {
   std::string LabelsFile() const;
 };
 
+// The labels file that is there for a database, whether it is whole or a part of a split: "pets_labels.txt" for
+// "pets_lmdb" and "pets_train_lmdb"; empty where there is none.
+std::string LabelsBeside(const std::string& database);
+
 // Nothing appears under the final names before Commit; each name then appears whole. Used by one thread.
 class DatasetWriter {
  public:

@@ -11,7 +11,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/atomic_file.h"
 #include "base/input_file.h"
 #include "base/utf8.h"
 #include "crema/error.h"
@@ -313,12 +312,6 @@ std::vector<std::string> ReadLabels(const std::string& file) {
   });
   if (labels.empty()) throw UserError({file, 0, 0}, "names no class; write one name per line");
   return labels;
-}
-
-void WriteLabels(const std::vector<std::string>& labels, const std::string& file) {
-  AtomicFile out(file);
-  for (const std::string& label : labels) out.Write(label + "\n");
-  out.Commit();
 }
 
 }  // namespace crema

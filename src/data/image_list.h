@@ -90,7 +90,6 @@ DenseImageList ReadImageSegList(const std::string& file, const std::string& root
 // "labels.txt": one name per line, in the order of the labels; a line of one blank is that name, and empty ones may
 // only end the file.
 std::vector<std::string> ReadLabels(const std::string& file);
-void WriteLabels(const std::vector<std::string>& labels, const std::string& file);
 
 }  // namespace crema
 

@@ -1,6 +1,8 @@
 #include "data/dataset_writer.h"
 
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include "data/convert_testing.h"
 
@@ -23,6 +25,37 @@ TEST(DatasetWriter, TellsOfNamesThatStayFromBefore) {
   SilentProgress progress;
   ConvertImages(ReadImageList(folder / "list.txt", folder / "set"), {}, target, &progress.line);
   EXPECT_NE(progress.text.find("pets_labels.txt: warning: stays from before"), std::string::npos) << progress.text;
+}
+
+// Whenever it is killed, no database lies beside the names of another's classes.
+TEST(DatasetWriter, WhereClassesChangeTheDatabaseGoesFirst) {
+  TemporaryFolder folder;
+  testing::WritePictures(folder / "set", 2);
+  DatasetTarget target{.database = folder / "pets_lmdb", .replace = true};
+  Convert(FolderList(folder / "set"), {}, target);
+  std::filesystem::rename(folder / "set/cat", folder / "set/ant");
+  const int watch = inotify_init1(IN_NONBLOCK);
+  ASSERT_GE(watch, 0);
+  const auto events = [watch] {
+    std::string names;
+    alignas(inotify_event) char buffer[1 << 14];
+    const ssize_t size = read(watch, buffer, sizeof buffer);
+    for (ssize_t at = 0; at < size;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
+      const std::string name = event->name;
+      if (name == "pets_lmdb" || name == "pets_labels.txt") {
+        names += ((event->mask & IN_MOVED_TO) != 0 ? " +" : " -") + name;
+      }
+      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+    }
+    return names;
+  };
+  inotify_add_watch(watch, folder.path().c_str(), IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE);
+  Convert(FolderList(folder / "set"), {}, target);
+  EXPECT_EQ(events(), " -pets_lmdb +pets_labels.txt +pets_lmdb");
+  Convert(FolderList(folder / "set"), {}, target);  // with the same classes
+  EXPECT_EQ(events().find(" +pets_labels.txt"), 0u);
+  close(watch);
 }
 
 TEST(DatasetWriter, SaysWhichPartsExistAndReplacesAll) {
