@@ -13,6 +13,13 @@ ImageSize SizeOf(const ImageInfo& info, DecodeOptions::Colors colors) {
   return {channels, info.height, info.width};
 }
 
+// Where Exif turns the image, the last pixel of a side, which stands for fewer of the file's than the others, may come
+// first, and areas would lie off by what it lacks.
+int WholeReduction(const ImageInfo& info, int reduction) {
+  while (info.orientation > 1 && (info.height % reduction != 0 || info.width % reduction != 0)) reduction /= 2;
+  return reduction;
+}
+
 }  // namespace
 
 std::string EncodedImageSize(std::span<const uint8_t> bytes, const Transform& transform, ImageSize* size) {
@@ -52,7 +59,7 @@ std::string LoadEncodedImage(std::span<const uint8_t> bytes, const Transform& tr
     const std::string problem = ReadImageInfo(bytes, &info);
     if (!problem.empty()) return " " + problem + kBrokenImageRemedy;
     reduced.whole = {info.height, info.width};
-    options.reduction = reduced.reduction = transform.ReductionFor(reduced.whole, random);
+    options.reduction = reduced.reduction = WholeReduction(info, transform.ReductionFor(reduced.whole, random));
   }
   const std::string problem = DecodeImage(bytes, options, &scratch.decoded);
   if (!problem.empty()) return " " + problem + kBrokenImageRemedy;

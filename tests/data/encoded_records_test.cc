@@ -5,6 +5,7 @@
 
 #include "data/data_testing.h"
 #include "data/datum_loader.h"
+#include "data/encoded_image.h"
 #include "data/image_testing.h"
 #include "data/prefetcher.h"
 
@@ -130,6 +131,34 @@ TEST(EncodedRecords, BrokenImagesAreNamedWithTheRemedy) {
     Load(*loader, 0);
     ExpectThrows<UserError>([&] { Load(*loader, 1); },
                             {"record \"00000001\" of " + folder / "db", "damaged or cut short", "db_tool verify"});
+  }
+}
+
+// What is decoded smaller ends with a pixel that stands for fewer of the file's, which Exif may put first.
+TEST(EncodedRecords, AreasOfTurnedImagesLieWhereTheyShould) {
+  constexpr int kHeight = 200, kWidth = 251;
+  Image upright, stored;
+  upright.Resize(kHeight, kWidth, 1);
+  stored.Resize(kHeight, kWidth, 1);
+  for (int y = 0; y < kHeight; ++y) {
+    for (int x = 0; x < kWidth; ++x) {
+      upright.row(y)[x] = static_cast<uint8_t>(x);
+      stored.row(kHeight - 1 - y)[kWidth - 1 - x] = static_cast<uint8_t>(x);
+    }
+  }
+  const std::vector<uint8_t> png = EncodePng(upright), jpeg = testing::WithOrientation(EncodeJpeg(stored, 100), 3);
+  TransformationParameter param;
+  param.set_crop_size(12);
+  param.mutable_random_resized_crop();
+  const Transform transform(param, TRAIN, "");
+  const ImageSize item{1, 12, 12};
+  std::vector<float> expected(144), got(144);
+  ItemScratch scratch;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const RandomStream random(seed, 5);
+    ASSERT_EQ(LoadEncodedImage(png, transform, random, item, scratch, expected.data()), "");
+    ASSERT_EQ(LoadEncodedImage(jpeg, transform, random, item, scratch, got.data()), "");
+    for (size_t i = 0; i < 144; ++i) ASSERT_NEAR(got[i], expected[i], 2.5) << seed << " " << i;
   }
 }
 

@@ -44,6 +44,18 @@ inline std::string Png(const Image& image) {
   return {bytes.begin(), bytes.end()};
 }
 
+// The JPEG with Exif's orientation.
+inline std::vector<uint8_t> WithOrientation(std::vector<uint8_t> jpeg, int orientation) {
+  const std::vector<uint8_t> segment = {0xff, 0xe1, 0,  34, 'E', 'x', 'i', 'f', 0,
+                                        0,  // APP1
+                                        'I',  'I',  42, 0,  8,   0,   0,   0,   1,
+                                        0,  // TIFF, one entry:
+                                        0x12, 1,    3,  0,  1,   0,   0,   0,   static_cast<uint8_t>(orientation),
+                                        0,    0,    0,  0,  0,   0,   0};
+  jpeg.insert(jpeg.begin() + 2, segment.begin(), segment.end());
+  return jpeg;
+}
+
 }  // namespace crema::testing
 
 #endif  // CREMA_TESTS_DATA_IMAGE_TESTING_H_
