@@ -45,6 +45,7 @@ void SayCounts(const AnnotationsConverted& done, ProgressLine* progress) {
       {done.clipped, "of their boxes reached over the border and were cut off there"},
       {done.empty, "objects were left out: their boxes were empty, or outside of the image"},
       {done.other_sizes, "annotations say another size than the image has"},
+      {done.turned, "annotations are of images as they are stored; their boxes were turned upright, as Exif says"},
       {done.missing, "images have no file of annotations and were written without objects"},
       {done.bare, "annotations name no object"},
       {done.tiny, "boxes are no larger than a pixel: corners are to be pixels, not shares of the image"}};

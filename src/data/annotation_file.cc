@@ -27,6 +27,9 @@ class VocReader {
   AnnotationFile Read() {
     pugi::xml_document document;
     const pugi::xml_parse_result result = document.load_buffer(text_.data(), text_.size());
+    if (Trimmed(text_).starts_with("{")) {
+      Fail(0, "is JSON; expected the XML of PASCAL VOC: export or convert the annotations as that");
+    }
     if (!result) Fail(result.offset, std::string("is no XML: ") + result.description());
     const pugi::xml_node root = document.child("annotation");
     if (!root) Fail(0, "has no <annotation>; expected the XML of PASCAL VOC");

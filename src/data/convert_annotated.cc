@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <utility>
 
 #include "base/number_text.h"
 #include "crema/annotation.pb.h"
 #include "crema/error.h"
 #include "data/annotation_file.h"
+#include "image/codec.h"
 #include "schema/wire_bytes.h"
 
 namespace crema {
@@ -38,7 +40,7 @@ class AnnotatedForm : public RecordForm {
     datum->set_label(-1);
     AnnotatedDatum record;
     record.set_type(AnnotatedDatum::BBOX);
-    Annotate(list_.annotations[i], file, &record, notes);
+    Annotate(i, file, &record, notes);
     record.mutable_datum()->Swap(datum);
     *value = WireBytes(record);
     record.mutable_datum()->Swap(datum);
@@ -49,14 +51,15 @@ class AnnotatedForm : public RecordForm {
     done->clipped = clipped_;
     done->empty = empty_;
     done->other_sizes = other_sizes_;
+    done->turned = turned_;
     done->missing = missing_;
     done->bare = bare_;
     done->tiny = tiny_;
   }
 
  private:
-  void Annotate(const std::string& path, const ImageExtent& image, AnnotatedDatum* record,
-                std::vector<std::string>* notes) const {
+  void Annotate(size_t i, const ImageExtent& image, AnnotatedDatum* record, std::vector<std::string>* notes) const {
+    const std::string& path = list_.annotations[i];
     std::error_code error;
     const std::filesystem::file_status status = std::filesystem::status(path, error);
     if (!std::filesystem::exists(status)) {
@@ -67,9 +70,10 @@ class AnnotatedForm : public RecordForm {
       notes->push_back("\"" + path + "\" does not exist: its image is written without objects");
       return;
     }
-    const AnnotationFile file = Read(path);
+    AnnotationFile file = Read(path);
     if (file.objects.empty()) ++bare_;
     ImageExtent size = image;
+    TurnBoxes(i, image, &file, notes);
     if (file.image.height > 0 && file.image.width > 0) size = file.image;
     if (size.height != image.height || size.width != image.width) {
       ++other_sizes_;
@@ -80,6 +84,26 @@ class AnnotatedForm : public RecordForm {
                                        : Frame{static_cast<float>(size.width), static_cast<float>(size.height), false,
                                                ", which is " + SizeText(size)};
     for (const AnnotatedObject& object : file.objects) Add(path, object, frame, record, notes);
+  }
+
+  // Programs that do not read Exif's orientation count corners in the image as it is stored, and say its extents.
+  void TurnBoxes(size_t i, const ImageExtent& image, AnnotationFile* file, std::vector<std::string>* notes) const {
+    if (image.height == image.width || file->image.height != image.width || file->image.width != image.height) return;
+    ImageInfo info;
+    if (!ReadImageInfo(ReadFileBytes(list_.images.PathOf(i)), &info).empty() || info.orientation <= 4) return;
+    ++turned_;
+    notes->push_back(file->path + ": says that the image is " + SizeText(file->image) + ", as it is stored; Exif's " +
+                     "orientation, " + std::to_string(info.orientation) + ", turns it to " + SizeText(image) +
+                     ", and the boxes with it");
+    file->image = image;
+    for (AnnotatedObject& object : file->objects) {
+      for (const auto& [x, y] : {std::pair(&object.xmin, &object.ymin), std::pair(&object.xmax, &object.ymax)}) {
+        TurnPointUpright(info.orientation, static_cast<float>(image.height), static_cast<float>(image.width), x, y);
+      }
+      // A box that ends before it begins stays one.
+      if (info.orientation == 6 || info.orientation == 7) std::swap(object.xmin, object.xmax);
+      if (info.orientation == 7 || info.orientation == 8) std::swap(object.ymin, object.ymax);
+    }
   }
 
   AnnotationFile Read(const std::string& path) const {
@@ -156,7 +180,7 @@ class AnnotatedForm : public RecordForm {
   const AnnotatedImageList& list_;
   const AnnotatedConversion& how_;
   mutable std::atomic<int64_t> objects_ = 0, clipped_ = 0, empty_ = 0, other_sizes_ = 0, missing_ = 0, bare_ = 0,
-                               tiny_ = 0;
+                               tiny_ = 0, turned_ = 0;
 };
 
 // Where none is there, all of them are looked for at a wrong place.

@@ -27,12 +27,14 @@ struct AnnotationsConverted {
   int64_t clipped = 0;      // of these: boxes that reached over the border and were cut off there
   int64_t empty = 0;        // objects left out: nothing of their box lies within the image
   int64_t other_sizes = 0;  // files that say another size than the image has
+  int64_t turned = 0;       // files of an image as it is stored, whose boxes were turned upright with it
   int64_t missing = 0;      // images without a file of annotations, written without objects
   int64_t bare = 0;         // files of annotations without objects
   int64_t tiny = 0;         // boxes within the first pixel, as shares of the image instead of pixels would be
 };
 
-// As ConvertImages. Corners become shares of the size that the file of annotations says, or else of the image's.
+// As ConvertImages. Corners become shares of the size that the file of annotations says, or else of the image's; where
+// that says the extents of an image before Exif's orientation exchanges them, boxes are turned as the image is.
 // Objects are grouped by class in the order of the first of each, and counted within their class. Mistakes that leave
 // the object's meaning open (ReadVocAnnotation) end the conversion; the others are counted, and the first said. Throws
 // UserError where no image has a file of annotations.

@@ -189,6 +189,22 @@ std::string YoloLabelsOf(const std::filesystem::path& image) {
   return beside;
 }
 
+// COCO's files of annotations, whose lines would pass for paths.
+void RefuseJson(const std::string& file) {
+  std::string begin;
+  VisitLines(file, "a list of images", [&begin](int, const std::string& line) {
+    for (const char c : line) {
+      if (std::string_view(kBlanks).find(c) == std::string_view::npos && begin.size() < 2) begin += c;
+    }
+    return begin.size() < 2;
+  });
+  if (begin.size() < 2 || (begin[0] != '{' && begin[0] != '[')) return;
+  if (std::string_view("\"{[]}").find(begin[1]) == std::string_view::npos) return;
+  throw UserError({file, 0, 0},
+                  "is JSON, as COCO's annotations are, and not a list; convert them to PASCAL VOC's XML or to YOLO's "
+                  "text, a file for each image (--label_type=yolo), and list the images");
+}
+
 }  // namespace
 
 std::string ImageList::Named(size_t i) const { return "\"" + PathOf(i) + "\"" + PlaceOf(i); }
@@ -241,6 +257,7 @@ std::string LabelCountHint(const ImageList& list, size_t entry) {
 }
 
 AnnotatedImageList ReadAnnotatedImageList(const std::string& file, const std::string& root) {
+  RefuseJson(file);
   AnnotatedImageList list;
   list.images.file = file;
   list.images.root = AsRoot(root);
@@ -253,6 +270,7 @@ AnnotatedImageList ReadAnnotatedImageList(const std::string& file, const std::st
 }
 
 AnnotatedImageList ReadYoloImageList(const std::string& file, const std::string& root) {
+  RefuseJson(file);
   AnnotatedImageList list;
   list.images = ReadImageSegList(file, root, ImageDataParameter::NONE, 0).images;
   for (size_t i = 0; i < list.images.entries.size(); ++i) {

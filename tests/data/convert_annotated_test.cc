@@ -6,6 +6,7 @@
 #include "crema/annotation.pb.h"
 #include "data/annotation_file.h"
 #include "data/convert_testing.h"
+#include "data/image_testing.h"
 
 namespace crema {
 namespace {
@@ -176,6 +177,45 @@ TEST_F(ConvertAnnotated, AnotherSizeIsTakenAsTheXmlSaysIt) {
   ExpectSaid("a.xml: says that the image is 80 x 20 pixels, but it is 40 x 20 pixels");
   EXPECT_EQ(Record(0).annotation_group(0).annotation(0).bbox().xmax(), 0.375f);
   EXPECT_EQ(Record(1).annotation_group(0).annotation(0).bbox().xmax(), 0.75f);
+}
+
+// Of programs that leave Exif's orientation alone, whose <size> is that of the file.
+TEST_F(ConvertAnnotated, BoxesOfTheStoredImageAreTurnedWithIt) {
+  // Turned from 40 x 20 to 20 x 40, in pixels.
+  const float expected[][4] = {{4, 2, 10, 30}, {10, 2, 16, 30}, {10, 10, 16, 38}, {4, 10, 10, 38}};
+  WriteFile(folder_ / "a.xml", Voc(Object("dog", "2 4 30 10")));
+  for (int orientation = 5; orientation <= 8; ++orientation) {
+    WriteFile(folder_ / "turned.jpg",
+              testing::Bytes(testing::WithOrientation(EncodeJpeg(testing::Picture(2, 20, 40, 3)), orientation)));
+    const std::string name = "db" + std::to_string(orientation);
+    const AnnotationsConverted done = Convert("turned.jpg a.xml\n", Conversion(), name);
+    EXPECT_EQ(done.turned, 1);
+    EXPECT_EQ(done.other_sizes, 0);
+    EXPECT_EQ(done.objects, 1);
+    ExpectSaid("a.xml: says that the image is 40 x 20 pixels, as it is stored; Exif's orientation, " +
+               std::to_string(orientation) + ", turns it to 20 x 40 pixels, and the boxes with it");
+    const NormalizedBBox box = Record(0, name).annotation_group(0).annotation(0).bbox();
+    const float* corners = expected[orientation - 5];
+    EXPECT_FLOAT_EQ(box.xmin() * 20, corners[0]) << orientation;
+    EXPECT_FLOAT_EQ(box.ymin() * 40, corners[1]) << orientation;
+    EXPECT_FLOAT_EQ(box.xmax() * 20, corners[2]) << orientation;
+    EXPECT_FLOAT_EQ(box.ymax() * 40, corners[3]) << orientation;
+  }
+}
+
+TEST_F(ConvertAnnotated, JsonIsTold) {
+  AnnotatedConversion yolo;
+  yolo.format = AnnotatedConversion::Format::kYolo;
+  for (const char* text : {"{\"images\": [1, 2], \"categories\": []}", " [\n {\"id\": 1}]\n", "{\n\n \"images\": 1}"}) {
+    for (const auto& how : {Conversion(), yolo}) {
+      ExpectThrows<UserError>([&] { Convert(text, how); }, {"list.txt", "is JSON, as COCO's", "--label_type=yolo"});
+    }
+  }
+  WriteFile(folder_ / "{a}.png", ReadFile(folder_ / "a.png"));
+  WriteFile(folder_ / "a.xml", Voc(Object("dog", "2 4 30 10")));
+  EXPECT_EQ(Convert("{a}.png a.xml\n", Conversion()).objects, 1);
+  WriteFile(folder_ / "a.xml", "{\"shapes\": []}");
+  ExpectThrows<UserError>([&] { Convert("a.png a.xml\n", Conversion(), "other"); }, {"a.xml:1", "is JSON; expected"});
 }
 
 TEST_F(ConvertAnnotated, NumbersOfTheXmlAreReadWhole) {
