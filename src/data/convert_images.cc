@@ -244,7 +244,7 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
           if (notes++ < kMostNotes) progress->Say(note);
         }
         const std::string& path = list.entries[place.entry].path;
-        if (how.check_size && done.records > 0 && record.size.count() != first_size.count()) {
+        if (how.check_size && done.records > 0 && record.size != first_size) {
           throw UserError(list.Named(place.entry) + " has " + record.size.ToString() + " values, but \"" + first_path +
                           "\" has " + first_size.ToString() + how.size_remedy);
         }

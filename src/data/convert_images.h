@@ -21,7 +21,7 @@ struct ImageConversion {
 
   bool gray = false;
   bool shuffle = false;
-  bool check_size = false;  // all records have as many values as the first
+  bool check_size = false;  // all records have the extents of the first
   // What the message of check_size ends with.
   std::string size_remedy = " (--check_size); resize them with --resize_height and --resize_width";
   bool encoded = false;  // store image files

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <vector>
 
 #include "base/random.h"
@@ -102,8 +103,15 @@ std::string LabelsOf(const KittiConversion& conversion, const std::string& image
 std::vector<std::vector<KittiObject>> ReadAllLabels(const KittiConversion& conversion, const ImageList& list) {
   std::vector<std::vector<KittiObject>> objects;
   Diagnostics mistakes;
+  std::map<std::string, size_t> image_of;  // by the files of labels
   for (size_t i = 0; i < list.entries.size() && !mistakes.enough(); ++i) {
     const std::string path = LabelsOf(conversion, list.entries[i].path);
+    if (const auto [other, is_new] = image_of.try_emplace(path, i); !is_new) {
+      mistakes.Error({}, "\"" + list.PathOf(other->second) + "\" and \"" + list.PathOf(i) +
+                             "\" both belong to the file of labels \"" + path +
+                             "\"; give images names of their own, or convert their folders one by one");
+      continue;
+    }
     std::error_code error;
     if (!std::filesystem::exists(path, error) && !error) {
       mistakes.Error({}, "\"" + list.PathOf(i) + "\" has no file of labels \"" + path +

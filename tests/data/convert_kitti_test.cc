@@ -170,6 +170,21 @@ TEST_F(ConvertKitti, BothDatabasesAreReplacedOrNone) {
   EXPECT_FALSE(testing::ReadFile(folder_ / "db/labels/data.mdb") == labels);
 }
 
+TEST_F(ConvertKitti, TwoImagesOfOneNameAreRefused) {
+  Put("images/more/000001.jpg", 10, 12);
+  ExpectThrows<UserError>([&] { Convert(); }, {"images/000001.png\" and \"", "images/more/000001.jpg\" both belong to",
+                                               "labels/000001.txt"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "db"));
+}
+
+// As many values do not make it one size.
+TEST_F(ConvertKitti, PortraitAndLandscapeDiffer) {
+  conversion_.how.pad_height = conversion_.how.pad_width = 0;
+  for (const char* name : {"images/000001.png", "images/000002.png"}) Put(name, 10, 12);
+  Put("images/more/000003.png", 12, 10);
+  ExpectThrows<UserError>([&] { Convert(); }, {"000003.png\" has 3x12x10 values, but", "3x10x12"});
+}
+
 TEST_F(ConvertKitti, MistakesAreNamed) {
   conversion_.how.pad_height = 20;
   ExpectThrows<UserError>([&] { Convert(); }, {"000002.png\" is 36 x 24 pixels, larger than --pad_width=40 and "
