@@ -30,6 +30,13 @@ Flag SeedFlag() {
   return {.name = "seed", .value = "N", .help = "another seed gives another order and split", .min = 0};
 }
 
+Flag LabelsFlag(const std::string& what) {
+  return {.name = "labels",
+          .value = "FILE",
+          .help = "names of the classes, one a line, which number the " + what +
+                  " as in another database, whose DB_labels.txt this may be"};
+}
+
 Flag ThreadsFlag() {
   return {.name = "threads",
           .value = "N",

@@ -23,6 +23,8 @@ Flag ForceFlag();
 Flag BackendFlag();
 Flag SplitFlag(const std::string& how);
 Flag SeedFlag();
+// Of --labels, which each program defines: `what` have the names of classes.
+Flag LabelsFlag(const std::string& what);
 Flag ThreadsFlag();
 
 // The database to write, as the flags say, and what it is made of. Throws UserError where --backend or --split is none.

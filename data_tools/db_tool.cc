@@ -6,6 +6,7 @@
 #include <set>
 
 #include "crema/error.h"
+#include "data/class_names.h"
 #include "data/convert_leveldb.h"
 #include "data/export_database.h"
 #include "data/inspect_database.h"
@@ -25,12 +26,21 @@ void ExpectWords(const CommandLine& line, size_t count, const std::string& form)
   if (line.arguments.size() != count) RejectFlag(line, "expected " + form + "; see db_tool --help");
 }
 
+// Of --labels; none without it.
+std::vector<std::string> ClassNamesFor(const RecordSource& source) {
+  if (FLAGS_labels.empty()) return {};
+  const std::vector<std::string> names = ReadClassNames(FLAGS_labels);
+  Diagnostics warnings;
+  CheckClassesOf(source.path(), {FLAGS_labels, names}, &warnings);
+  for (const Diagnostic& warning : warnings.list()) std::cerr << warning.ToString() << "\n";
+  return names;
+}
+
 int Info(const CommandLine& line, const RecordSource& source) {
   ExpectWords(line, 2, "db_tool info DB");
   ProgressLine progress("records");
   const DatabaseInfo info = InspectDatabase(source, FLAGS_threads, &progress);
-  const std::vector<std::string> names =
-      FLAGS_labels.empty() ? std::vector<std::string>() : ReadClassNames(FLAGS_labels);
+  const std::vector<std::string> names = ClassNamesFor(source);
   std::cout << DescribeDatabase(source.path(), info, names);
   return kExitSuccess;
 }
@@ -76,7 +86,7 @@ int Export(const CommandLine& line, const RecordSource& source) {
   ExpectWords(line, 3, "db_tool export DB FOLDER");
   DatabaseExport how;
   how.folder = line.arguments[2];
-  if (!FLAGS_labels.empty()) how.labels = ReadClassNames(FLAGS_labels);
+  how.labels = ClassNamesFor(source);
   how.limit = FLAGS_limit;
   how.threads = FLAGS_threads;
   ProgressLine progress("images");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "data/class_names.h"
 #include "data/output_path.h"
 #include "data/progress_line.h"
 #include "inference/evaluation_data.h"
@@ -14,6 +15,7 @@
 #include "tools/image_flags.h"
 #include "tools/image_lines.h"
 
+DECLARE_string(labels);
 DECLARE_string(output);
 DEFINE_string(root, "", "what stands before the paths of a list");
 DEFINE_int32(worst, 20, "images with the highest loss to name");
@@ -45,7 +47,13 @@ int Run(const CommandLine& line) {
                         "\" holds sequences of labels, and evaluate judges classes; measure them "
                         "with crema test and a LabelsequenceAccuracy layer");
   }
-  options.classes = data.MatchClasses(LabelsFlag(classifier), classifier.classes());
+  const std::vector<std::string> labels = LabelsFlag(classifier);
+  if (!labels.empty() && IsDatabaseFolder(data.name())) {
+    Diagnostics warnings;
+    CheckClassesOf(data.name(), {FLAGS_labels, labels}, &warnings);
+    PrintWarnings(warnings.list());
+  }
+  options.classes = data.MatchClasses(labels, classifier.classes());
   const std::shared_ptr<const ImageItems> items = data.items();
 
   std::optional<AtomicFile> predictions;

@@ -194,6 +194,7 @@ int Run(const CommandLine& line) {
   std::cout << dataset.labels.size() << " classes, " << dataset.train_count << " images to train with, "
             << dataset.validation_count << " to validate with";
   if (!dataset.broken.empty()) std::cout << "; " << dataset.broken.size() << " that cannot be read are left out";
+  std::cout << "\n" << CountsTable(dataset.counts);
   std::cout << "\n" << (resume ? "going on with " : "wrote ") << request.output << std::endl;
 
   const TrainingResult result = Train(line, request.output + "/solver.prototxt", resume);

@@ -12,6 +12,7 @@
 
 #include "base/random.h"
 #include "crema/error.h"
+#include "data/class_names.h"
 #include "data/image_size.h"
 #include "data/ordered_work.h"
 #include "schema/wire_bytes.h"
@@ -187,6 +188,21 @@ void CheckOptions(const ImageConversion& how) {
   }
 }
 
+// Headings of the parts.
+std::vector<std::string> PartNames(const DatasetTarget& target) {
+  std::vector<std::string> names;
+  for (const DatasetPart& part : target.parts) names.push_back(part.name.empty() ? "images" : part.name);
+  return names;
+}
+
+void SayClasses(const ClassCounts& counts, ProgressLine* progress) {
+  if (counts.names.empty()) return;
+  progress->Say(CountsTable(counts));
+  for (const auto& sentences : {LookAlikes(counts.names), MissingClasses(counts)}) {
+    for (const std::string& sentence : sentences) progress->Say("warning: " + sentence);
+  }
+}
+
 // Where nothing of it can be read.
 std::string RemedyOf(const ImageList& list) {
   std::string remedy = LabelCountHint(list, 0);
@@ -219,6 +235,8 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
   ImageSize first_size;
   std::string first_path;
   int64_t notes = 0, unnamed = 0;
+  ClassCounts counts(list.labels, PartNames(target));
+  std::vector<int> written;  // their classes, in the order of the records
   progress->SetTotal(static_cast<int64_t>(places.size()));
   WorkInOrder<Record>(
       static_cast<int64_t>(places.size()), threads,
@@ -248,6 +266,9 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
           throw UserError(list.Named(place.entry) + " has " + record.size.ToString() + " values, but \"" + first_path +
                           "\" has " + first_size.ToString() + how.size_remedy);
         }
+        const int label = list.entries[place.entry].label;
+        if (list.label_count == 0) written.push_back(label);
+        if (!list.labels.empty()) ++counts.counts[static_cast<size_t>(label)][place.part];
         if (done.records++ == 0) {
           first_size = record.size;
           first_path = path;
@@ -261,6 +282,12 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
   writer.Commit(form ? form->Finish() : std::function<void()>());
   if (unnamed > 0) progress->Say("left out: " + std::to_string(unnamed) + " more before the first that can be read");
   if (notes > kMostNotes) progress->Say("... and " + std::to_string(notes - kMostNotes) + " more such notes");
+  SayClasses(counts, progress);
+  if (LieInOrder(written)) {
+    progress->Say(
+        "note: the records lie in the order of their classes, in which nets learn nothing; to train with "
+        "them pass --shuffle, or set shuffle: true in the Data layer");
+  }
   progress->Say(writer.Summary() + progress->Summary());
   return done;
 }

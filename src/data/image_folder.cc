@@ -114,20 +114,28 @@ std::vector<std::string> ImagesBelow(const std::string& folder, size_t* skipped)
   return paths;
 }
 
-ImageList ListImageFolder(const std::string& folder, size_t* skipped) {
+ImageList ListImageFolder(const std::string& folder, LeftOut* left_out) {
   ImageList list;
   list.root = folder.ends_with("/") ? folder : folder + "/";
-  *skipped = 0;
+  *left_out = {};
   try {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-      if (entry.is_directory() && !Hidden(entry.path())) list.labels.push_back(entry.path().filename().string());
+      if (Hidden(entry.path())) continue;
+      if (entry.is_directory()) {
+        list.labels.push_back(entry.path().filename().string());
+      } else if (HasImageName(entry.path().string())) {
+        left_out->loose.push_back(entry.path().string());
+      } else {
+        ++left_out->others;
+      }
     }
   } catch (const fs::filesystem_error& error) {
     CannotRead(error);
   }
   SortClasses(&list.labels);
+  std::sort(left_out->loose.begin(), left_out->loose.end());
   for (size_t label = 0; label < list.labels.size(); ++label) {
-    const std::vector<std::string> paths = ImagesBelow(list.root + list.labels[label], skipped);
+    const std::vector<std::string> paths = ImagesBelow(list.root + list.labels[label], &left_out->others);
     if (paths.empty()) {
       throw UserError("\"" + list.root + list.labels[label] + "\" holds no image (" + kReadFormats +
                       "): every folder is a class; remove it or put images into it");

@@ -24,10 +24,16 @@ struct DividedFolder {
 // validation or dev, or where there are none of these test or testing. Both are empty where one is not there.
 DividedFolder FindParts(const std::string& folder);
 
+// Files that belong to no class.
+struct LeftOut {
+  size_t others = 0;               // not named as images
+  std::vector<std::string> loose;  // paths of images that lie beside the folders of the classes
+};
+
 // A folder with one folder per class: classes are numbered in the order of their names (of their bytes; numbers in that
 // of their values), the images of each as ImagesBelow finds them. Throws UserError where there are no classes or
 // images, or all classes are folders of such a divided data set, EnvironmentError where a folder cannot be read.
-ImageList ListImageFolder(const std::string& folder, size_t* skipped);
+ImageList ListImageFolder(const std::string& folder, LeftOut* left_out);
 
 }  // namespace crema
 

@@ -7,6 +7,7 @@
 #include "crema/error.h"
 #include "data/annotated_record.h"
 #include "data/dataset_split.h"
+#include "data/dataset_writer.h"
 #include "data/datum.h"
 #include "data/image_folder.h"
 #include "data/ordered_work.h"
@@ -77,11 +78,20 @@ void CheckClasses(const ImageList& list, const std::vector<std::string>& labels,
 
 void FromFolder(const DatasetRequest& request, Dataset* dataset) {
   const auto [train, validation] = FindParts(request.data);
-  size_t skipped = 0;
   ProgressLine progress("images");
+  const auto list_folder = [dataset](const std::string& folder) {
+    LeftOut left_out;
+    ImageList list = Absolute(ListImageFolder(folder, &left_out));
+    if (!left_out.loose.empty()) {
+      dataset->warnings.Warning({folder, 0, 0}, "has " + std::to_string(left_out.loose.size()) +
+                                                    " images that lie in no folder of a class, as \"" +
+                                                    left_out.loose[0] + "\"; they are left out");
+    }
+    return list;
+  };
   if (!train.empty()) {
-    dataset->train_list = Absolute(ListImageFolder(train, &skipped));
-    dataset->validation_list = Absolute(ListImageFolder(validation, &skipped));
+    dataset->train_list = list_folder(train);
+    dataset->validation_list = list_folder(validation);
     if (dataset->train_list.labels != dataset->validation_list.labels) {
       throw UserError("\"" + train + "\" and \"" + validation +
                       "\" do not have the same classes (folders); each class needs images in both");
@@ -92,7 +102,7 @@ void FromFolder(const DatasetRequest& request, Dataset* dataset) {
     TakeOutBroken(request.threads, &progress, &dataset->train_list, dataset);
     TakeOutBroken(request.threads, &progress, &dataset->validation_list, dataset);
   } else {
-    ImageList all = Absolute(ListImageFolder(request.data, &skipped));
+    ImageList all = list_folder(request.data);
     dataset->labels = all.labels;
     progress.SetTotal(static_cast<int64_t>(all.entries.size()));
     TakeOutBroken(request.threads, &progress, &all, dataset);
@@ -110,6 +120,15 @@ void FromFolder(const DatasetRequest& request, Dataset* dataset) {
   }
   CheckClasses(dataset->train_list, dataset->labels, "train");
   CheckClasses(dataset->validation_list, dataset->labels, "validate");
+  for (const std::string& sentence : LookAlikes(dataset->labels)) {
+    dataset->warnings.Warning({request.data, 0, 0}, sentence);
+  }
+  dataset->counts = ClassCounts(dataset->labels, {"train", "val"});
+  for (const auto& [list, part] :
+       {std::pair(&dataset->train_list, size_t{0}), std::pair(&dataset->validation_list, size_t{1})}) {
+    for (const ImageList::Entry& entry : list->entries)
+      ++dataset->counts.counts[static_cast<size_t>(entry.label)][part];
+  }
   dataset->train_count = static_cast<int64_t>(dataset->train_list.entries.size());
   dataset->validation_count = static_cast<int64_t>(dataset->validation_list.entries.size());
 }
@@ -199,6 +218,9 @@ void FromDatabases(const DatasetRequest& request, const std::string& train, cons
     for (int label = 0; label <= largest; ++label) dataset->labels.push_back(std::to_string(label));
   } else {
     dataset->labels = ReadLabels(labels);
+    for (const std::string& database : {train, validation}) {
+      CheckClassesOf(database, {labels, dataset->labels}, &dataset->warnings);
+    }
     if (largest >= static_cast<int>(dataset->labels.size())) {
       const bool of_train = largest == LargestIn(trained);
       throw UserError({labels, 0, 0}, "names " + std::to_string(dataset->labels.size()) + " classes, but " +
@@ -208,6 +230,12 @@ void FromDatabases(const DatasetRequest& request, const std::string& train, cons
     }
   }
   WarnOfUntrained(trained, judged, dataset);
+  dataset->counts = ClassCounts(dataset->labels, {"train", "val"});
+  for (const auto& [classes, part] : {std::pair(&trained, size_t{0}), std::pair(&judged, size_t{1})}) {
+    for (const auto& [label, count] : classes->counts) {
+      dataset->counts.counts[static_cast<size_t>(label)][part] = count;
+    }
+  }
 }
 
 // What a way of giving data has no use for.
@@ -221,19 +249,17 @@ Dataset FindDataset(const DatasetRequest& request) {
   Dataset dataset;
   const std::string &data = request.data, train = data + "_train_lmdb", validation = data + "_val_lmdb";
   std::error_code ignored;
+  const auto labels_of = [&request](const std::string& database) {
+    return request.labels.empty() ? LabelsBeside(database) : request.labels;
+  };
   if (IsDatabase(data)) {
     if (request.validation.empty()) {
       throw UserError("--data=" + data + " is a database; give another one to validate with: --val=DB");
     }
-    FromDatabases(request, data, request.validation, request.labels, &dataset);
+    FromDatabases(request, data, request.validation, labels_of(data), &dataset);
   } else if (IsDatabase(train) && IsDatabase(validation)) {
     Refuse("--val", request.validation, "\"" + validation + "\" belongs to --data=" + data + " and is validated with");
-    const std::string labels = data + "_labels.txt";
-    FromDatabases(request, train, validation,
-                  !request.labels.empty()       ? request.labels
-                  : fs::exists(labels, ignored) ? labels
-                                                : "",
-                  &dataset);
+    FromDatabases(request, train, validation, labels_of(train), &dataset);
   } else if (fs::is_directory(data, ignored)) {
     Refuse("--val", request.validation,
            "it goes with a database in --data; of a folder of images, its folder val, or a part of all, is validated "

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "crema/error.h"
+#include "data/class_names.h"
 #include "data/image_list.h"
 
 namespace crema {
@@ -17,7 +18,7 @@ struct DatasetRequest {
   // that kind; the beginning of the names that convert_imageset --split gave ("pets" for pets_train_lmdb, pets_val_lmdb
   // and pets_labels.txt); or a database, and then `validation` is another one.
   std::string data, validation;
-  std::string labels;             // file with the names of the classes; needed for databases without pets_labels.txt
+  std::string labels;             // file with the names of the classes; empty: pets_labels.txt, else numbers
   double validation_share = 0.1;  // of each class, where the data are not divided
   uint64_t seed = 1;              // which images those are
   int threads = 0;                // that look whether images are whole; 0: one per core
@@ -31,6 +32,7 @@ struct Dataset {
   int64_t train_count = 0, validation_count = 0;
   int channels = 0;  // of a database's images; 0: not known
   std::vector<std::string> labels;
+  ClassCounts counts;  // to train and to validate with
   // Images that cannot be decoded, which are in no list: path, and what is wrong.
   std::vector<std::pair<std::string, std::string>> broken;
   Diagnostics warnings;

@@ -91,8 +91,8 @@ EvaluationData OpenEvaluationData(const std::string& path, const std::string& ro
   if (!fs::is_directory(path)) return {path, ReadImageList(path, root)};
   if (!root.empty()) throw UserError(Location{path}, "is a folder, and --root is for lists; leave it out");
   if (IsDatabaseFolder(path)) return OpenDatabase(path);
-  size_t skipped = 0;
-  return {path, ListImageFolder(path, &skipped)};
+  LeftOut left_out;
+  return {path, ListImageFolder(path, &left_out)};
 }
 
 void MakeFolder(const std::string& path) {

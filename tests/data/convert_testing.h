@@ -28,8 +28,8 @@ class SilentProgress {
 
 // The images below a folder, whose folders are classes.
 inline ImageList FolderList(const std::string& folder) {
-  size_t skipped = 0;
-  return ListImageFolder(folder, &skipped);
+  LeftOut left_out;
+  return ListImageFolder(folder, &left_out);
 }
 
 // What is said meanwhile.

@@ -272,8 +272,8 @@ TEST_F(ImageDataTest, ListsOfFoldersServeWithoutALayer) {
   std::filesystem::create_directories(folder_ / "set/dog");
   testing::WriteFile(folder_ / "set/cat/a.png", testing::Png(Photograph(5, 4, 1, 1)));
   testing::WriteFile(folder_ / "set/dog/b.png", testing::Png(Photograph(5, 4, 1, 2)));
-  size_t skipped = 0;
-  const auto list = std::make_shared<const ImageList>(ListImageFolder(folder_ / "set", &skipped));
+  LeftOut left_out;
+  const auto list = std::make_shared<const ImageList>(ListImageFolder(folder_ / "set", &left_out));
   const ImageListLoader loader(list, Transform({}, TEST, ""), {});
   EXPECT_EQ(loader.item_shape(), (Shape{1, 5, 4}));
   EXPECT_EQ(loader.EntryAt(3), 1u);

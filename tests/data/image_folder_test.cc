@@ -18,14 +18,14 @@ TEST(ImageFolder, PartsOfADataSetAreNoClasses) {
   const TemporaryFolder folder;
   testing::WritePictures(folder / "set/train", 2);
   testing::WritePictures(folder / "set/Testing", 2);
-  size_t skipped = 0;
-  ExpectThrows<UserError>([&] { ListImageFolder(folder / "set", &skipped); },
+  LeftOut left_out;
+  ExpectThrows<UserError>([&] { ListImageFolder(folder / "set", &left_out); },
                           {"parts of a data set, not classes", "Testing", "train"});
-  EXPECT_GE(ListImageFolder(folder / "set/train", &skipped).labels.size(), 2u);
+  EXPECT_GE(ListImageFolder(folder / "set/train", &left_out).labels.size(), 2u);
   // Classes may have such names, and classes folders in them.
   testing::WritePictures(folder / "trains/train", 1);
   testing::WritePictures(folder / "trains/tram", 1);
-  EXPECT_EQ(ListImageFolder(folder / "trains", &skipped).labels, (std::vector<std::string>{"train", "tram"}));
+  EXPECT_EQ(ListImageFolder(folder / "trains", &left_out).labels, (std::vector<std::string>{"train", "tram"}));
 }
 
 TEST(ImageFolder, PartsAreFoundUnderTheirUsualNames) {
@@ -39,6 +39,20 @@ TEST(ImageFolder, PartsAreFoundUnderTheirUsualNames) {
   std::filesystem::create_directory(folder / "Valid");
   EXPECT_EQ(FindParts(folder.path()).validation, folder / "Valid") << "tests are for the end";
   EXPECT_EQ(FindParts(folder / "absent").validation, "");
+}
+
+TEST(ImageFolder, WhatBelongsToNoClassIsCounted) {
+  const TemporaryFolder folder;
+  testing::WritePictures(folder.path(), 1);
+  testing::WriteFile(folder / "loose.JPG", "");
+  testing::WriteFile(folder / "another.png", "");
+  testing::WriteFile(folder / ".hidden.png", "");
+  testing::WriteFile(folder / "README", "");
+  testing::WriteFile(folder / "cat/notes.txt", "");
+  LeftOut left_out;
+  EXPECT_EQ(ListImageFolder(folder.path(), &left_out).entries.size(), 2u);
+  EXPECT_EQ(left_out.loose, (std::vector<std::string>{folder / "another.png", folder / "loose.JPG"}));
+  EXPECT_EQ(left_out.others, 2u);
 }
 
 TEST(ConvertImages, PathsMayBeLongerThanKeys) {

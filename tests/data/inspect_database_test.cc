@@ -25,9 +25,9 @@ ImageStatistics StatisticsOf(const std::string& database, int threads = 2) {
 }
 
 void Convert(const std::string& folder, const ImageConversion& how, const std::string& database) {
-  size_t skipped = 0;
+  LeftOut left_out;
   SilentProgress progress;
-  ConvertImages(ListImageFolder(folder, &skipped), how, {.database = database}, &progress.line);
+  ConvertImages(ListImageFolder(folder, &left_out), how, {.database = database}, &progress.line);
 }
 
 Datum FloatDatum(std::vector<float> values, int label) {

@@ -44,8 +44,8 @@ TEST(OutputPath, ConversionsKeepOutOfWhatTheyRead) {
   const TemporaryFolder folder;
   SilentProgress progress;
   testing::WritePictures(folder / "pets", 2);
-  size_t skipped = 0;
-  const ImageList list = ListImageFolder(folder / "pets", &skipped);
+  LeftOut left_out;
+  const ImageList list = ListImageFolder(folder / "pets", &left_out);
   ExpectThrows<UserError>(
       [&] { ConvertImages(list, {}, {.database = folder / "pets/db", .inputs = {folder / "pets"}}, &progress.line); },
       {"pets/db", "lies in"});

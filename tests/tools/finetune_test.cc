@@ -193,6 +193,38 @@ TEST_F(Finetune, LearnsFromDatabases) {
   EXPECT_NE(run.out.find("3 classes, 48 images to train with, 12 to validate with"), std::string::npos) << run.out;
   EXPECT_NE(run.out.find("accuracy 100.00% (12 of 12)"), std::string::npos) << run.out;
   EXPECT_EQ(ReadText(folder_ / "out/labels.txt"), "blue\ngreen\nred\n");
+  EXPECT_NE(run.out.find("class     train       val\nblue         16         4\n"), std::string::npos) << run.out;
+}
+
+TEST_F(Finetune, DatabasesThatNumberClassesOtherwiseAreRefused) {
+  ASSERT_EQ(RunProgram({"convert_imageset", "--encoded", "photos", "tr_lmdb"}, {.folder = folder_.path()}).exit_code,
+            0);
+  fs::rename(folder_ / "photos/blue", folder_ / "blue");
+  const auto convert = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"convert_imageset", "--encoded", "photos", "va_lmdb"};
+    words.insert(words.begin() + 1, more.begin(), more.end());
+    return RunProgram(words, {.folder = folder_.path()});
+  };
+  const auto tune = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"crema",          "finetune",       "--model=model/train_val.prototxt",
+                                      "--from_scratch", "--data=tr_lmdb", "--val=va_lmdb",
+                                      "--output=out",   "--epochs=1",     "--threads=1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return RunProgram(words, {.folder = folder_.path()});
+  };
+  ASSERT_EQ(convert({}).exit_code, 0);
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--labels=tr_labels.txt"}}) {
+    const Finished run = tune(more);
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_TRUE(run.Says("va_lmdb: error: has \"green\" as class 0, says \"va_labels.txt\"")) << run.err;
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+  const Finished again = convert({"--labels=tr_labels.txt", "--force"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_TRUE(again.Says("warning: there is no record of \"blue\"")) << again.err;
+  const Finished run = tune({});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(ReadText(folder_ / "out/labels.txt"), "blue\ngreen\nred\n");
 }
 
 TEST_F(Finetune, MistakesAreNamed) {
