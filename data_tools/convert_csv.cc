@@ -6,8 +6,11 @@
 #include <charconv>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "crema/error.h"
+#include "data/class_names.h"
 #include "data_tools/dataset_flags.h"
 
 DEFINE_string(header, "auto", "whether the first row holds names");
@@ -15,6 +18,9 @@ DEFINE_string(label_column, "", "the column of the labels");
 DEFINE_string(label_columns, "", "the columns of several labels");
 DEFINE_string(features_shape, "", "shape of the features");
 DEFINE_bool(float, false, "float_data");
+DEFINE_string(skip_columns, "", "columns to leave out");
+DEFINE_string(labels, "", "names of the classes");
+DEFINE_bool(split_in_order, false, "stretches of the table");
 
 namespace crema::tools {
 
@@ -38,22 +44,42 @@ ImageSize FeaturesShape(const CommandLine& line) {
   return shape;
 }
 
-int Run(const CommandLine& line) {
-  CsvConversion how;
-  how.file = line.arguments[0];
-  how.header = static_cast<CsvConversion::Header>(ChoiceOf(line, "header", FLAGS_header, {"auto", "yes", "no"}));
-  how.label_column = FLAGS_label_column;
-  how.label_columns = CommaList(line, "label_columns", FLAGS_label_columns);
-  if (line.has("label_columns") && how.label_columns.empty()) {
-    throw UserError(Location{line.program, 0, 0}, "--label_columns needs a value: --label_columns=A,B");
-  }
-  if (!how.label_column.empty() && !how.label_columns.empty()) {
+std::vector<std::string> Columns(const CommandLine& line, const std::string& flag, const std::string& value) {
+  std::vector<std::string> columns = CommaList(line, flag, value);
+  if (line.has(flag) && columns.empty()) RejectFlag(line, "--" + flag + " needs a value: --" + flag + "=A,B");
+  return columns;
+}
+
+CsvForm FormOf(const CommandLine& line) {
+  CsvForm form;
+  form.file = line.arguments[0];
+  form.header = static_cast<CsvForm::Header>(ChoiceOf(line, "header", FLAGS_header, {"auto", "yes", "no"}));
+  form.labelled = FLAGS_label_column != "none";
+  if (form.labelled) form.label_column = FLAGS_label_column;
+  form.label_columns = Columns(line, "label_columns", FLAGS_label_columns);
+  form.skip_columns = Columns(line, "skip_columns", FLAGS_skip_columns);
+  if (!FLAGS_label_column.empty() && !form.label_columns.empty()) {
     RejectFlag(line,
                "--label_column is the column of a class, --label_columns are those of several labels; leave out " +
                    std::string("one"));
   }
+  if (!FLAGS_labels.empty()) {
+    if (!form.labelled || !form.label_columns.empty()) {
+      RejectFlag(line, "--labels=" + FLAGS_labels + " names classes, but rows are to have none; leave it out");
+    }
+    ClassList classes = ReadClassList(FLAGS_labels);
+    form.classes = std::move(classes.names);
+    form.classes_file = std::move(classes.file);
+  }
+  return form;
+}
+
+int Run(const CommandLine& line) {
+  CsvConversion how;
+  how.form = FormOf(line);
   how.shape = FeaturesShape(line);
   how.floats = FLAGS_float;
+  how.in_order = FLAGS_split_in_order;
   const DatasetTarget target = TargetOf(line, line.arguments[1], {line.arguments[0]});
   ProgressLine progress("rows");
   ConvertCsv(how, target, &progress);
@@ -69,11 +95,15 @@ const Command& ConvertCsvCommand() {
                  .value = "auto|yes|no",
                  .help = "whether the first row holds names; auto: where a feature in it is no number"},
                 {.name = "label_column",
-                 .value = "NAME|N",
-                 .help = "the column of the labels, by name or counted from 0; without it the last one"},
+                 .value = "NAME|N|none",
+                 .help =
+                     "the column of the labels, by name or counted from 0; without it the last one. none: rows have "
+                     "no label, as those that a net is to be used on"},
                 {.name = "label_columns",
                  .value = "NAME,...",
                  .help = "columns of numbers instead, by name or number: the several labels of a record"},
+                {.name = "skip_columns", .value = "NAME,...", .help = "columns, by name or number, to leave out"},
+                LabelsFlag("labels"),
                 {.name = "features_shape",
                  .value = "C,H,W",
                  .help = "shape of the features; without it as many channels of 1x1"},
@@ -81,6 +111,11 @@ const Command& ConvertCsvCommand() {
                  .value = "",
                  .help = "store floats also where all values are whole numbers from 0 to 255, which become bytes"},
                 SplitFlag("each class alike, at random with --label_columns"),
+                {.name = "split_in_order",
+                 .value = "",
+                 .help = "divide into stretches, the first rows to the first part: for series of measurements, whose "
+                         "neighbours are alike",
+                 .needs = {"split"}},
                 SeedFlag(),
                 ForceFlag(),
                 BackendFlag()},
@@ -90,7 +125,9 @@ const Command& ConvertCsvCommand() {
           "  DB    folder to write; it appears only when the conversion is complete\n\n"
           "examples:\n"
           "  convert_csv --label_column=species --split=train:0.8,val:0.2 iris.csv iris\n"
-          "  convert_csv --label_columns=price,rent --split=train:0.8,val:0.2 houses.csv houses\n",
+          "  convert_csv --label_columns=price,rent --split=train:0.8,val:0.2 houses.csv houses\n"
+          "  convert_csv --labels=iris_labels.txt more.csv more_lmdb\n"
+          "  convert_csv --label_column=none --skip_columns=id new_rows.csv new_rows_lmdb\n",
       .arguments = "FILE DB",
       .min_arguments = 2,
       .max_arguments = 2,

@@ -85,4 +85,13 @@ std::vector<int> SplitByClass(const std::vector<int>& labels, const std::vector<
   return part_of;
 }
 
+std::vector<int> SplitInOrder(size_t count, const std::vector<DatasetPart>& parts) {
+  std::vector<int> part_of;
+  int part = 0;
+  for (const int64_t size : PartSizes(static_cast<int64_t>(count), parts)) {
+    part_of.insert(part_of.end(), static_cast<size_t>(size), part++);
+  }
+  return part_of;
+}
+
 }  // namespace crema

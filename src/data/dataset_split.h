@@ -2,6 +2,7 @@
 #ifndef CREMA_DATA_DATASET_SPLIT_H_
 #define CREMA_DATA_DATASET_SPLIT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ std::vector<int64_t> PartSizes(int64_t count, const std::vector<DatasetPart>& pa
 
 // The part of each record, so that every class is divided alike; which ones go where follows from the seed.
 std::vector<int> SplitByClass(const std::vector<int>& labels, const std::vector<DatasetPart>& parts, uint64_t seed);
+
+// The part of each of `count` records where each part is a stretch of them, in the order of the split.
+std::vector<int> SplitInOrder(size_t count, const std::vector<DatasetPart>& parts);
 
 }  // namespace crema
 

@@ -33,5 +33,11 @@ TEST(DatasetSplit, GivesEachPartSomething) {
   }
 }
 
+TEST(DatasetSplit, InOrderPartsAreStretches) {
+  EXPECT_EQ(SplitInOrder(7, ParseSplit("train:0.7,val:0.3")), (std::vector<int>{0, 0, 0, 0, 0, 1, 1}));
+  EXPECT_EQ(SplitInOrder(2, ParseSplit("train:0.9,val:0.1")), (std::vector<int>{0, 1}));
+  EXPECT_EQ(SplitInOrder(3, ParseSplit("")), (std::vector<int>{0, 0, 0}));
+}
+
 }  // namespace
 }  // namespace crema

@@ -52,8 +52,8 @@ TEST(OutputPath, ConversionsKeepOutOfWhatTheyRead) {
   // A table whose name is that of the file with its own classes.
   WriteFile(folder / "birds_labels.txt", "kind,a\nowl,1\ntit,2\n");
   CsvConversion table;
-  table.file = folder / "birds_labels.txt";
-  table.label_column = "kind";
+  table.form.file = folder / "birds_labels.txt";
+  table.form.label_column = "kind";
   ExpectThrows<UserError>(
       [&] {
         ConvertCsv(table, {.database = folder / "birds", .replace = true, .inputs = {folder / "birds_labels.txt"}},

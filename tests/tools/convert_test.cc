@@ -8,6 +8,7 @@
 #include <iterator>
 #include <thread>
 
+#include "crema/files.h"
 #include "image/codec.h"
 #include "tools/program.h"
 
@@ -45,6 +46,13 @@ class DatasetPrograms : public testing::Test {
     return verify.exit_code == 0 && verify.out.find("all " + std::to_string(records) + " ") != std::string::npos;
   }
 
+  // The line of the first record's fields.
+  std::string LabelOf(const std::string& database) {
+    const std::string fields = Run({"db_tool", "peek", database, "--index=0"}).out;
+    const size_t at = fields.find("label: ");
+    return at == std::string::npos ? fields : fields.substr(at, fields.find('\n', at) - at);
+  }
+
   ScratchFolder folder_;
 };
 
@@ -57,7 +65,8 @@ TEST_F(DatasetPrograms, FromPhotographsToDatabases) {
       Run({"convert_imageset", "--shorter_side=32", "--split=train:0.9,val:0.1", "--shuffle", "pets", "db/pets"});
   ASSERT_EQ(again.exit_code, 0) << again.err;
   for (const char* text : {"300 images of 2 classes", "db/pets_train_lmdb: 270 records", "db/pets_val_lmdb: 30 records",
-                           "db/pets_labels.txt: 2 classes", "300 images, ", "images/s"}) {
+                           "db/pets_labels.txt: 2 classes", "300 images, ", "images/s",
+                           "class     train       val\ncat         135        15\n"}) {
     EXPECT_TRUE(again.Says(text)) << text << " not in " << again.err;
   }
   const Finished mean = Run({"compute_image_mean", "db/pets_train_lmdb", "mean.binaryproto"});
@@ -82,6 +91,50 @@ TEST_F(DatasetPrograms, FromPhotographsToDatabases) {
   EXPECT_EQ(files, 7u);
   const Finished peek = Run({"db_tool", "peek", "db/pets_val_lmdb", "2"});
   EXPECT_NE(peek.out.find("record 1\n"), std::string::npos) << peek.out;
+}
+
+TEST_F(DatasetPrograms, NumberClassesAsAnotherDatabase) {
+  folder_.Write("labels.txt", "dog\nowl\ncat\n");
+  const Finished images = Run({"convert_imageset", "--labels=labels.txt", "--encoded", "pets", "pets_lmdb"});
+  ASSERT_EQ(images.exit_code, 0) << images.err;
+  EXPECT_TRUE(images.Says("note: the records lie in the order of their classes") && images.Says("pass --shuffle"));
+  EXPECT_EQ(ReadText(folder_ / "pets_labels.txt"), "dog\nowl\ncat\n");
+  EXPECT_EQ(LabelOf("pets_lmdb"), "label: 2");
+  folder_.Write("wrong.txt", "cat\ndog\n");
+  const Finished info = Run({"db_tool", "info", "pets_lmdb", "--labels=wrong.txt"});
+  EXPECT_EQ(info.exit_code, 2);
+  EXPECT_TRUE(info.Says("has \"dog\" as class 0")) << info.err;
+  folder_.Write("t.csv", "1,cat\n2,dog\n");
+  EXPECT_EQ(Run({"convert_csv", "--labels=labels.txt", "t.csv", "t_lmdb"}).exit_code, 0);
+  EXPECT_EQ(LabelOf("t_lmdb"), "label: 2");
+  EXPECT_TRUE(Run({"convert_csv", "--labels=labels.txt", "--label_columns=0", "t.csv", "u"}).Says("leave it out"));
+  // Its own file of before is no obstacle.
+  EXPECT_EQ(
+      Run({"convert_imageset", "--labels=pets_labels.txt", "--force", "--shuffle", "pets", "pets_lmdb"}).exit_code, 0);
+  folder_.Write("few.txt", "dog\n");
+  EXPECT_TRUE(Run({"convert_imageset", "--labels=few.txt", "pets", "few"}).Says("pets/cat: error: is none of the 1"));
+}
+
+// For nets that are to be used on them.
+TEST_F(DatasetPrograms, RowsWithoutLabelsAreExtractedFrom) {
+  folder_.Write("rows.csv", "id,a,b\nx,1.5,2\ny,3,4\n");
+  const Finished csv = Run({"convert_csv", "--label_column=none", "--skip_columns=id", "rows.csv", "rows_lmdb"});
+  ASSERT_EQ(csv.exit_code, 0) << csv.err;
+  folder_.Write("net.prototxt", R"(
+    layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 1 dim: 1 } } }
+    layer { name: "y" type: "InnerProduct" bottom: "x" top: "y" inner_product_param { num_output: 1 bias_term: false } }
+  )");
+  NetParameter net;
+  LayerParameter& layer = *net.add_layer();
+  layer.set_name("y");
+  BlobProto& weights = *layer.add_blobs();
+  for (const int extent : {1, 2}) weights.mutable_shape()->add_dim(extent);
+  for (const float weight : {1.0f, 10.0f}) weights.add_data(weight);
+  folder_.Write("net.caffemodel", net.SerializeAsString());
+  const Finished extract = Run({"crema", "extract", "--model=net.prototxt", "--weights=net.caffemodel",
+                                "--output=y.csv", "rows_lmdb", "--threads=1"});
+  ASSERT_EQ(extract.exit_code, 0) << extract.err;
+  EXPECT_EQ(ReadText(folder_ / "y.csv"), "record,label,0\n00000000,,21.5\n00000001,,43\n");
 }
 
 TEST_F(DatasetPrograms, ReportBrokenImagesAndGoOn) {
@@ -189,6 +242,8 @@ TEST_F(DatasetPrograms, TeachOnMistakes) {
       {{"convert_imageset", "absent", "db"}, "is no folder"},
       {{"convert_imageset", "pets", "absent.txt", "db"}, "\"absent.txt\" does not exist; expected a list"},
       {{"convert_imageset", "--label_count=2", "pets", "db"}, "has classes only"},
+      {{"convert_imageset", "--labels=l.txt", "pets", "list.txt", "db"}, "the lines of a list have numbers"},
+      {{"convert_csv", "--split_in_order", "t.csv", "db"}, "--split"},
       {{"convert_imageset", "--label_count=65537", "pets", "list.txt", "db"}, "65536"},
       {{"convert_annoset", "pets", "db"}, "expected ROOTFOLDER, LISTFILE and DB"},
       {{"convert_annoset", "--anno_type=classification", ".", "l.txt", "db"}, "convert_imageset"},
