@@ -163,6 +163,7 @@ ScoringNet ReadScoringNet(const CommandLine& line, const ImageRunOptions& option
 void LoadWeights(const CommandLine& line, ImageRunner& runner) {
   PrintWarnings(runner.net().warnings());
   LoadWeightsFlag(line, runner.net());
+  if (const std::string note = runner.note(); !note.empty()) std::cerr << FLAGS_model << ": note: " << note << "\n";
   if (!runner.says_values()) {
     std::cerr << FLAGS_model
               << ": warning: does not say how values are made ready, so the net gets bytes from 0 to 255; "

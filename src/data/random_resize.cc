@@ -24,6 +24,22 @@ void RandomResize::Clear(TransformationParameter* param) {
   param->clear_horizontal_stretch_upper();
 }
 
+void RandomResize::TakeMiddles(TransformationParameter* param) {
+  const auto middle = [](float lower, float upper) { return lower + (upper - lower) / 2; };
+  const uint32_t shorter = (param->img_rand_resize_lower() + param->img_rand_resize_upper()) / 2;
+  param->set_img_rand_resize_lower(shorter);
+  param->set_img_rand_resize_upper(shorter);
+  const float ratio = middle(param->rand_resize_ratio_lower(), param->rand_resize_ratio_upper());
+  param->set_rand_resize_ratio_lower(ratio);
+  param->set_rand_resize_ratio_upper(ratio);
+  const float vertical = middle(param->vertical_stretch_lower(), param->vertical_stretch_upper());
+  param->set_vertical_stretch_lower(vertical);
+  param->set_vertical_stretch_upper(vertical);
+  const float horizontal = middle(param->horizontal_stretch_lower(), param->horizontal_stretch_upper());
+  param->set_horizontal_stretch_lower(horizontal);
+  param->set_horizontal_stretch_upper(horizontal);
+}
+
 RandomResize::RandomResize(const TransformationParameter& param)
     : crop_(static_cast<int>(param.crop_size())),
       shortest_(static_cast<int>(param.img_rand_resize_lower())),

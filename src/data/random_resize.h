@@ -19,6 +19,8 @@ class RandomResize {
 
   // Clears the fields that do.
   static void Clear(TransformationParameter* param);
+  // Gives both bounds of each of them their middle.
+  static void TakeMiddles(TransformationParameter* param);
 
   // What an image of height x width is resized to. Reads the numbers from `first` to `first` + 4 of `random`.
   ImageExtent Draw(int height, int width, const RandomStream& random, uint64_t first) const;

@@ -9,6 +9,7 @@
 #include "data/annotated_record.h"
 #include "data/image_folder.h"
 #include "data/record_source.h"
+#include "inference/own_images.h"
 #include "report/classification_report.h"
 
 namespace crema {
@@ -30,8 +31,10 @@ EvaluationData OpenDatabase(const std::string& path) {
 
 }  // namespace
 
-EvaluationData::EvaluationData(std::string name, ImageList list)
-    : name_(std::move(name)), items_(std::make_shared<const ImageFiles>(list, true)), list_(std::move(list)) {}
+EvaluationData::EvaluationData(std::string name, ImageList list, bool of_layer)
+    : name_(std::move(name)),
+      items_(std::make_shared<const ImageFiles>(list, true, of_layer)),
+      list_(std::move(list)) {}
 
 std::vector<std::string> EvaluationData::MatchClasses(const std::vector<std::string>& labels, int classes) {
   if (list_.labels.empty()) {
@@ -82,7 +85,7 @@ EvaluationData OpenEvaluationData(const std::string& path, const std::string& ro
                       "gives numbers (label_count: " + std::to_string(scoring.list_label_count) +
                           ") instead of classes, and only these can be counted; test the net on them with crema test");
     }
-    if (!scoring.list.empty()) return {scoring.list, ReadImageList(scoring.list, scoring.list_root)};
+    if (!scoring.list.empty()) return {scoring.list, ReadOwnList(scoring), true};
     throw UserError(
         "the net names no data for its TEST phase; give the folder of a database, a folder with one folder "
         "of images for each class, or a list of \"path label\" lines");

@@ -17,8 +17,8 @@ class EvaluationData {
   // A database's, whose labels are known when it is read.
   EvaluationData(std::string name, std::shared_ptr<const ImageItems> items)
       : name_(std::move(name)), items_(std::move(items)) {}
-  // A list's, with or without names of classes.
-  EvaluationData(std::string name, ImageList list);
+  // A list's, with or without names of classes; `of_layer` as of ImageFiles.
+  EvaluationData(std::string name, ImageList list, bool of_layer = false);
 
   const std::string& name() const { return name_; }
   const std::shared_ptr<const ImageItems>& items() const { return items_; }

@@ -33,6 +33,12 @@ std::optional<ImageSize> DatabaseImages::Size(uint64_t i) const {
   return datum.size;
 }
 
+StoredAs DatabaseImages::stored_as(uint64_t i) const {
+  DatumView datum;
+  if (ParseDatum(source_->Read(i), &datum) || datum.encoded) return StoredAs::kCompressed;
+  return datum.bytes() ? StoredAs::kBytes : StoredAs::kFloats;
+}
+
 std::string DatabaseImages::Name(uint64_t i) const {
   std::call_once(listed_, [this] {
     source_->VisitKeys([this](uint64_t, const std::string& key) {
@@ -47,7 +53,7 @@ std::string ImageFiles::Load(uint64_t i, const ImagePreparation& preparation, Pr
                              int64_t* label) const {
   *label = labelled_ ? list_.entries[i].label : -1;
   try {
-    return preparation.FromFile(ReadFileBytes(list_.PathOf(i)), buffers, out);
+    return preparation.FromFile(ReadFileBytes(list_.PathOf(i)), of_layer_, buffers, out);
   } catch (const EnvironmentError& error) {
     return error.what();
   }

@@ -24,30 +24,35 @@ class ImageItems {
   virtual uint64_t count() const = 0;
   // The path or the record's key.
   virtual std::string Name(uint64_t i) const = 0;
-  // Whether they are records of a database, of which sizes mean more (ImagePreparation).
-  virtual bool are_records() const { return false; }
+  // Whether they are as a data layer takes them (ImagePreparation): records of a database, or the net's own files.
+  virtual bool of_layer() const { return false; }
   // The size of image i as it is stored; empty where it cannot be read.
   virtual std::optional<ImageSize> Size(uint64_t i) const = 0;
+  // How image i is stored, which can be read.
+  virtual StoredAs stored_as(uint64_t) const { return StoredAs::kCompressed; }
   // Writes what the net sees of image i and its class, -1 where that is not known; returns what is wrong with the
   // image, empty when nothing is.
   [[nodiscard]] virtual std::string Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers,
                                          float* out, int64_t* label) const = 0;
 };
 
-// Image files; their labels are those of the list where `labelled`.
+// Image files; their labels are those of the list where `labelled`, and of_layer() says whether the net's own layer
+// reads them.
 class ImageFiles : public ImageItems {
  public:
-  ImageFiles(ImageList list, bool labelled) : list_(std::move(list)), labelled_(labelled) {}
+  ImageFiles(ImageList list, bool labelled, bool of_layer = false)
+      : list_(std::move(list)), labelled_(labelled), of_layer_(of_layer) {}
 
   uint64_t count() const override { return list_.entries.size(); }
   std::string Name(uint64_t i) const override { return list_.PathOf(i); }
+  bool of_layer() const override { return of_layer_; }
   std::optional<ImageSize> Size(uint64_t i) const override;
   std::string Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,
                    int64_t* label) const override;
 
  private:
   ImageList list_;
-  bool labelled_;
+  bool labelled_, of_layer_;
 };
 
 // The records of a database of Datums, raw or encoded.
@@ -56,9 +61,10 @@ class DatabaseImages : public ImageItems {
   explicit DatabaseImages(std::shared_ptr<const RecordSource> source) : source_(std::move(source)) {}
 
   uint64_t count() const override { return source_->count(); }
-  bool are_records() const override { return true; }
+  bool of_layer() const override { return true; }
   std::string Name(uint64_t i) const override;
   std::optional<ImageSize> Size(uint64_t i) const override;
+  StoredAs stored_as(uint64_t i) const override;
   std::string Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,
                    int64_t* label) const override;
 

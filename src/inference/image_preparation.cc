@@ -6,7 +6,6 @@
 #include "base/random.h"
 #include "crema/error.h"
 #include "data/mean_file.h"
-#include "data/random_resize.h"
 #include "data/transform_check.h"
 #include "image/codec.h"
 
@@ -14,29 +13,13 @@ namespace crema {
 
 namespace {
 
-// Of what a Transform does, that which is left after resizing.
-TransformationParameter AfterResizing(TransformationParameter param, int crop, int views) {
-  param.clear_resize_height();
-  param.clear_resize_width();
-  param.clear_resize_param();
-  param.clear_resize_shorter_side();
-  param.clear_random_resized_crop();
-  param.clear_fix_crop();
-  param.clear_multi_scale();
-  RandomResize::Clear(&param);
-  param.clear_color_jitter();
-  param.clear_force_color();
-  param.clear_force_gray();
-  param.clear_mirror();
-  if (crop > 0) param.set_crop_size(static_cast<uint32_t>(crop));
-  if (views > 1) param.clear_crop_size();
-  return param;
+bool ResizesAlways(const TransformationParameter& param) {
+  return FixedResize(param).height > 0 || param.resize_shorter_side() > 0;
 }
 
-// The middle of random sizes.
-uint32_t ShorterSideOf(const TransformationParameter& param) {
-  if (param.resize_shorter_side() > 0) return param.resize_shorter_side();
-  return (param.img_rand_resize_lower() + param.img_rand_resize_upper()) / 2;
+TransformationParameter WithMiddles(TransformationParameter param) {
+  RandomResize::TakeMiddles(&param);
+  return param;
 }
 
 ImageExtent MeanExtent(const TransformationParameter& param, const std::string& mean_file) {
@@ -60,6 +43,11 @@ void Check(const TransformationParameter& param, int crop, const ImageSize& inpu
     throw UserError("crop_size is " + std::to_string(crop) + ", but the net's input is " + input.ToString() +
                     " (channels x height x width); make them equal");
   }
+  const int64_t border = 2 * int64_t{param.pad()};
+  if (crop == 0 && (border >= input.height || border >= input.width)) {
+    throw UserError("pad is " + std::to_string(param.pad()) + ", and the net's input, " + input.ToString() +
+                    " (channels x height x width), has no room for an image between such borders; lower pad");
+  }
   for (const auto& [field, count] :
        {std::pair("mean_value", param.mean_value_size()), std::pair("std_value", param.std_value_size()),
         std::pair("resize_param.pad_value", param.resize_param().pad_value_size())}) {
@@ -69,6 +57,23 @@ void Check(const TransformationParameter& param, int crop, const ImageSize& inpu
   }
 }
 
+// All that the fields say, nothing of it at random. Views are cut out of the whole, and its sizes are not fixed.
+Transform TransformOf(TransformationParameter param, const std::string& mean_file, int crop, int views,
+                      const ImageSize& input) {
+  Check(param, crop, input);
+  param.clear_mirror();
+  RandomResize::TakeMiddles(&param);
+  if (crop > 0) param.set_crop_size(static_cast<uint32_t>(crop));
+  if (views > 1) {
+    param.clear_crop_size();
+    param.clear_random_resized_crop();
+    param.clear_fix_crop();
+    param.clear_multi_scale();
+    RandomResize::Clear(&param);
+  }
+  return Transform(param, TEST, mean_file);
+}
+
 }  // namespace
 
 ImagePreparation::ImagePreparation(const TransformationParameter& param, const std::string& mean_file,
@@ -76,28 +81,54 @@ ImagePreparation::ImagePreparation(const TransformationParameter& param, const s
     : input_(input),
       rgb_(rgb),
       views_(views),
-      fixed_(FixedResize(param)),
       resizer_(ResizerOf(param)),
-      shorter_side_(static_cast<int>(ShorterSideOf(param))),
+      resizes_(ResizesAlways(param)),
+      random_(RandomResize::Of(WithMiddles(param))),
+      scales_(param.img_rand_resize_upper() > 0),
       mean_(MeanExtent(param, mean_file)),
       crop_(CropOf(param, mean_, input)),
       border_(static_cast<int>(param.pad())),
-      transform_(AfterResizing(param, crop_, views), TEST, mean_file) {
-  Check(param, crop_, input);
+      transform_(TransformOf(param, mean_file, crop_, views, input)) {}
+
+ImageSize ImagePreparation::InputFor(const TransformationParameter& param, const std::string& mean_file,
+                                     const ImageSize& image, StoredAs stored, bool of_layer) {
+  if (FindMistake(param)) return image;
+  TransformationParameter sizes = param;
+  sizes.clear_mean_file();
+  const Transform transform(sizes, TEST, "");
+  ImageSize size = image;
+  if (stored == StoredAs::kCompressed && transform.colors() != DecodeOptions::Colors::kAsStored) {
+    size.channels = transform.colors() == DecodeOptions::Colors::kColor ? 3 : 1;
+  }
+  if (!of_layer && !ResizesAlways(param) && param.has_mean_file()) {
+    const ImageExtent mean = MeanExtent(param, mean_file);
+    size = {size.channels, mean.height, mean.width};
+  }
+  return transform.OutputSize(size,
+                              stored == StoredAs::kFloats ? Transform::Values::kFloats : Transform::Values::kBytes);
 }
 
-ImageExtent ImagePreparation::ResizedTo(bool record, int height, int width) const {
-  if (fixed_.height > 0) return fixed_;
-  if (shorter_side_ > 0) return WithShorterSide(height, width, shorter_side_);
-  if (record && (crop_ > 0 || mean_.height > 0)) return {height, width};
+ImageExtent ImagePreparation::ResizedBefore(bool of_layer, int height, int width) const {
+  const ImageExtent stored{height, width};
+  if (resizes_) return stored;
+  if (random_) {
+    const bool fits = random_->Fits(height, width);
+    const ImageExtent from = of_layer || (scales_ && fits) ? stored : WithShorterSide(height, width, crop_);
+    return views_ > 1 ? random_->Largest(from.height, from.width) : from;
+  }
+  if (of_layer && (crop_ > 0 || mean_.height > 0)) return stored;
   if (mean_.height > 0) return mean_;
   if (crop_ > 0) return WithShorterSide(height, width, crop_);
-  return {input_.height, input_.width};
+  const bool fits = height + 2 * border_ == input_.height && width + 2 * border_ == input_.width;
+  // Of several views the border is what they are cut out of, too.
+  if (views_ > 1 && !(of_layer && fits)) return {input_.height, input_.width};
+  return {input_.height - 2 * border_, input_.width - 2 * border_};
 }
 
-ImageExtent ImagePreparation::ExtentOfWhole(bool record, const ImageSize& image) const {
-  const auto [height, width] = ResizedTo(record, image.height, image.width);
-  return {height + 2 * border_, width + 2 * border_};
+ImageExtent ImagePreparation::ExtentOfWhole(bool of_layer, const ImageSize& image) const {
+  const auto [height, width] = ResizedBefore(of_layer, image.height, image.width);
+  const ImageSize whole = transform_.OutputSize({image.channels, height, width});
+  return {whole.height, whole.width};
 }
 
 ImageArea ImagePreparation::PlaceInInput(const ImageExtent& image) const {
@@ -142,9 +173,9 @@ std::string ImagePreparation::Decode(std::span<const uint8_t> bytes, Image* imag
   return problem;
 }
 
-std::string ImagePreparation::FromDecoded(bool record, PreparationBuffers* buffers, float* out) const {
+std::string ImagePreparation::FromDecoded(bool of_layer, PreparationBuffers* buffers, float* out) const {
   const Image* image = &buffers->decoded;
-  const auto [height, width] = ResizedTo(record, image->height, image->width);
+  const auto [height, width] = ResizedBefore(of_layer, image->height, image->width);
   if (height != image->height || width != image->width) {
     if (std::string problem = ResizeProblem({image->height, image->width}, {height, width}); !problem.empty()) {
       return problem;
@@ -161,9 +192,10 @@ std::string ImagePreparation::FromDecoded(bool record, PreparationBuffers* buffe
   return {};
 }
 
-std::string ImagePreparation::FromFile(std::span<const uint8_t> bytes, PreparationBuffers* buffers, float* out) const {
+std::string ImagePreparation::FromFile(std::span<const uint8_t> bytes, bool of_layer, PreparationBuffers* buffers,
+                                       float* out) const {
   const std::string problem = Decode(bytes, &buffers->decoded);
-  return problem.empty() ? FromDecoded(false, buffers, out) : problem;
+  return problem.empty() ? FromDecoded(of_layer, buffers, out) : problem;
 }
 
 std::string ImagePreparation::FromRecord(const DatumView& record, PreparationBuffers* buffers, float* out) const {
@@ -181,16 +213,13 @@ std::string ImagePreparation::FromRecord(const DatumView& record, PreparationBuf
                [&](float* to) { transform_.Apply(buffers->values.data(), size, RandomStream(0, 0), to); });
     return {};
   }
-  const auto [height, width] = ResizedTo(true, size.height, size.width);
+  const auto [height, width] = ResizedBefore(true, size.height, size.width);
   if (height == size.height && width == size.width) {
     if (std::string problem = CheckSize(size); !problem.empty()) return problem;
     WriteViews(transform_.OutputSize(size), buffers, out, [&](float* to) {
       transform_.Apply(record.data.data(), size, RandomStream(0, 0), &buffers->transform, to);
     });
     return {};
-  }
-  if (size.channels != 1 && size.channels != 3) {
-    return "has " + std::to_string(size.channels) + " channels; only images of 1 or 3 can be resized";
   }
   FromPlanes(record.data.data(), size.channels, size.height, size.width, &buffers->decoded);
   return FromDecoded(true, buffers, out);

@@ -3,6 +3,7 @@
 #define CREMA_INFERENCE_IMAGE_PREPARATION_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "crema/data.pb.h"
 #include "data/datum.h"
 #include "data/image_size.h"
+#include "data/random_resize.h"
 #include "data/transform.h"
 #include "image/image.h"
 #include "image/resize.h"
@@ -25,15 +27,17 @@ struct PreparationBuffers {
   std::vector<float> values, whole;
 };
 
-// Resizes, crops from the centre and transforms as a transform_param says in TEST, but never mirrors. Images are
-// resized by resize_height and resize_width, or by resize_shorter_side. Where neither is set they get the size of the
-// mean image, of whose middle the input takes its part; else, with a crop_size, their shorter side gets that many
-// pixels; else they get the size of the net's input, whatever their proportions, as Caffe's cpp_classification does.
-// resize_param keeps them where it says so.
-// Records of a database are as large as they are to be for a crop or a mean image, and are resized only where a resize_
-// field, or an input of another size without either, asks for it. With several views (image_views.h) the input is cut
-// out of what is resized where that is larger, also without a crop_size. Immutable, so any number of threads may use
-// it.
+// How an image is stored: as a file of some format, or as values, which are bytes or floats.
+enum class StoredAs { kCompressed, kBytes, kFloats };
+
+// Transforms images as a data layer with that transform_param does in TEST, but never mirrors, and takes the middle of
+// random sizes. Images of a layer (`of_layer`: its own files, or records of a database) are as large as they are to be
+// for that, and only resized before where neither a crop_size nor a mean image nor a resize_ field says how they become
+// as large as the net's input. Other images may have any size. Where no resize_ field brings them to another one, they
+// are first resized to that of the mean image, of whose middle the input takes its part; else, with a crop_size, until
+// their shorter side has that many pixels; else to the size of the net's input, whatever their proportions, as Caffe's
+// cpp_classification does. With several views (image_views.h) the input is cut out of what is resized where that is
+// larger, also without a crop_size. Immutable, so any number of threads may use it.
 class ImagePreparation {
  public:
   // `input` is the net's, `mean_file` where param.mean_file() was found. Throws UserError where fields contradict each
@@ -42,37 +46,46 @@ class ImagePreparation {
   ImagePreparation(const TransformationParameter& param, const std::string& mean_file, const ImageSize& input,
                    bool rgb = false, int views = 1);
 
+  // The input of a net that does not say it: what becomes of an image that is stored so. Fields that contradict each
+  // other are left to the constructor. Throws as ReadMean.
+  static ImageSize InputFor(const TransformationParameter& param, const std::string& mean_file, const ImageSize& image,
+                            StoredAs stored, bool of_layer);
+
   const ImageSize& input() const { return input_; }
+  // Whether images that are of no layer are resized until their shorter side is crop_size.
+  bool fits_crop() const { return !resizes_ && !scales_ && mean_.height == 0 && crop_ > 0; }
   int views() const { return views_; }
   // What views are cut out of, of an image of that size: resized, with its border.
-  ImageExtent ExtentOfWhole(bool record, const ImageSize& image) const;
+  ImageExtent ExtentOfWhole(bool of_layer, const ImageSize& image) const;
   // Where in the input an image of that size lies, where nothing is cropped: not all over it where there is a border.
   ImageArea PlaceInInput(const ImageExtent& image) const;
 
   // All write views() x input().count() values and return what is wrong with the image, empty when nothing is.
-  [[nodiscard]] std::string FromFile(std::span<const uint8_t> bytes, PreparationBuffers* buffers, float* out) const;
+  [[nodiscard]] std::string FromFile(std::span<const uint8_t> bytes, bool of_layer, PreparationBuffers* buffers,
+                                     float* out) const;
   [[nodiscard]] std::string FromRecord(const DatumView& record, PreparationBuffers* buffers, float* out) const;
 
  private:
   [[nodiscard]] std::string Decode(std::span<const uint8_t> bytes, Image* image) const;
-  [[nodiscard]] std::string FromDecoded(bool record, PreparationBuffers* buffers, float* out) const;
+  [[nodiscard]] std::string FromDecoded(bool of_layer, PreparationBuffers* buffers, float* out) const;
   [[nodiscard]] std::string CheckSize(const ImageSize& size,
                                       Transform::Values values = Transform::Values::kBytes) const;
   // Lets `write` write an image of that size, of which `out` gets the views.
   template <typename Write>
   void WriteViews(const ImageSize& size, PreparationBuffers* buffers, float* out, const Write& write) const;
-  // The size to which an image of that size is resized.
-  ImageExtent ResizedTo(bool record, int height, int width) const;
+  // The size to which an image of that size is resized before it is transformed, be it to still another one.
+  ImageExtent ResizedBefore(bool of_layer, int height, int width) const;
 
   ImageSize input_;
   bool rgb_;
   int views_;
-  ImageExtent fixed_;  // of resize_height and resize_width, or resize_param; 0: none
   Resizer resizer_;
-  int shorter_side_;  // 0: none
-  ImageExtent mean_;  // of the mean image; 0: none
-  int crop_;          // 0: none
-  int border_;        // of `pad`, on each side
+  bool resizes_;                        // as resize_ fields say
+  std::optional<RandomResize> random_;  // of the middles of its ranges
+  bool scales_;                         // it changes the shorter side, and not only what is in proportion to it
+  ImageExtent mean_;                    // of the mean image; 0: none
+  int crop_;                            // 0: none
+  int border_;                          // of `pad`, on each side
   Transform transform_;
 };
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "crema/error.h"
-#include "data/record_source.h"
 #include "data/transform.h"
+#include "inference/own_images.h"
 
 namespace crema {
 
@@ -53,6 +53,7 @@ ImageRunner::ImageRunner(const ScoringNet& scoring, const ImageItems& items, Ima
       transform_(Changed(scoring.transform, options_.transform)),
       input_(scoring.input),
       image_info_(scoring.image_info),
+      of_layer_(items.of_layer() || (scoring.database.empty() && scoring.list.empty())),
       says_values_(scoring.says_transform || transform_.has_scale() || transform_.has_mean_file() ||
                    transform_.mean_value_size() > 0 || transform_.std_value_size() > 0) {
   options_.net.phase = TEST;
@@ -106,19 +107,31 @@ ImageSize ImageRunner::InputSize(const ScoringNet& scoring, const ImageItems& it
     }
     return {static_cast<int32_t>((*shape)[1]), static_cast<int32_t>((*shape)[2]), static_cast<int32_t>((*shape)[3])};
   }
-  std::optional<ImageSize> stored;
-  if (RecordSourceExists(scoring.database)) stored = DatabaseImages(OpenRecordSource(scoring.database)).Size(0);
-  for (uint64_t i = 0; !stored && i < items.count(); ++i) stored = items.Size(i);
-  if (!stored) throw UserError("none of the images can be read, so the net's input has no size");
-  if (transform_.force_gray()) stored->channels = 1;
-  if (transform_.force_color()) stored->channels = 3;
-  if (transform_.crop_size() > 0) {
-    stored->height = stored->width = static_cast<int32_t>(transform_.crop_size());
-  } else if (const ImageExtent resized = FixedResize(transform_); resized.height > 0 && resized.width > 0) {
-    stored->height = resized.height;
-    stored->width = resized.width;
+  const auto input_for = [&](const ImageItems& of, uint64_t i, const ImageSize& size) {
+    return ImagePreparation::InputFor(transform_, transform_.mean_file(), size, of.stored_as(i), of.of_layer());
+  };
+  const bool are_own = items.of_layer() && scoring.database.empty();  // not looked for a second time
+  if (const std::shared_ptr<const ImageItems> own = are_own ? nullptr : OwnImages(scoring)) {
+    own_size_ = own->Size(0);
+    if (own_size_) return input_for(*own, 0, *own_size_);
   }
-  return *stored;
+  for (uint64_t i = 0; i < items.count(); ++i) {
+    if (const std::optional<ImageSize> size = items.Size(i)) return input_for(items, i, *size);
+  }
+  throw UserError("none of the images can be read, so the net's input has no size");
+}
+
+std::string ImageRunner::note() const {
+  if (of_layer_ || !preparation_->fits_crop()) return {};
+  const int crop = input().height;
+  const int shorter = own_size_ ? std::min(own_size_->height, own_size_->width) : 0;
+  if (shorter == crop) return {};
+  return "the data layer takes the centre of " + std::to_string(crop) + "x" + std::to_string(crop) +
+         " (crop_size) out of images as they are" +
+         (shorter > 0 ? ", the first of which has " + std::to_string(shorter) + " pixels on its shorter side" : "") +
+         "; those given here are resized until that side has " + std::to_string(crop) +
+         ", so that the net sees more of them: give --shorter_side=" + (shorter > 0 ? std::to_string(shorter) : "N") +
+         " to resize them as large as those";
 }
 
 // Views of images that are no larger than they are would be one and the same: the first image tells.
@@ -133,7 +146,7 @@ void ImageRunner::CheckViews(const ScoringNet& scoring, const ImageItems& items)
   uint64_t first = 0;
   while (first < items.count() && !(stored = items.Size(first))) ++first;
   if (!stored) return;
-  const ImageExtent whole = preparation_->ExtentOfWhole(items.are_records(), *stored);
+  const ImageExtent whole = preparation_->ExtentOfWhole(items.of_layer(), *stored);
   const int height = input().height, width = input().width;
   if (whole.height > height && whole.width > width) return;
   // The input of a net for training may be as large as images are resized, whatever that is.

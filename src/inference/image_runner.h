@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,8 @@ class ImageRunner {
   const TransformationParameter& transform() const { return transform_; }
   // Whether anything said how values are scaled and shifted; false: the net sees bytes from 0 to 255 as they are.
   bool says_values() const { return says_values_; }
+  // What is done to images instead of what the data layer of a net for training would do; empty where nothing is.
+  std::string note() const;
 
   // Runs all images through the net, in their order; `then` looks at the blobs after each batch. What it throws ends
   // it.
@@ -66,6 +69,8 @@ class ImageRunner {
   std::unique_ptr<Net> net_;
   std::shared_ptr<const ImagePreparation> preparation_;
   std::string input_, image_info_;
+  std::optional<ImageSize> own_size_;  // of the first image that the net names, as it is stored
+  bool of_layer_;                      // images are made ready as a data layer does
   bool says_values_ = false;
 };
 

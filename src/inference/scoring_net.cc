@@ -20,6 +20,7 @@ class Conversion {
       : path_(path), state_(StateOf(file.net, options)), needs_scores_(options.outputs.empty()) {
     state_.set_phase(TEST);
     net_.file = std::move(file);
+    net_.folder = DirectoryOf(path);
   }
 
   ScoringNet Run() {
@@ -103,6 +104,7 @@ class Conversion {
     net_.transform = layer->transform_param();
     net_.transform_at = Where(i, "transform_param");
     if (layer->type() == "Data") {
+      if (layer->data_param().force_encoded_color()) net_.transform.set_force_color(true);
       net_.database = FindFile(layer->data_param().source(), {DirectoryOf(path_)});
     } else if (layer->type() == "ImageData") {
       const ImageDataParameter& param = layer->image_data_param();
@@ -111,7 +113,10 @@ class Conversion {
       net_.list_label_count = param.label_count();
       if (param.new_height() > 0) net_.transform.set_resize_height(param.new_height());
       if (param.new_width() > 0) net_.transform.set_resize_width(param.new_width());
-      if (!param.is_color()) net_.transform.set_force_gray(true);
+      const bool grey = !param.is_color() || net_.transform.force_gray();
+      net_.transform.clear_force_gray();
+      net_.transform.clear_force_color();
+      grey ? net_.transform.set_force_gray(true) : net_.transform.set_force_color(true);
     }
     std::set<std::string> labels(layer->top().begin() + 1, layer->top().end());
     LayerParameter input;

@@ -21,8 +21,9 @@ struct ScoringNet {
   Location transform_at;
   bool says_transform = false;
   // What that data layer reads in TEST, as found from the working directory or the net's folder: a database, or a list
-  // of image files with its root. Empty where there is none.
+  // of image files with its root (own_images.h). Empty where there is none.
   std::string database, list, list_root;
+  std::string folder;             // of the net's file
   uint32_t list_label_count = 0;  // ImageDataParameter.label_count
   std::string scores;             // blob; empty: the net's output
 };

@@ -29,7 +29,7 @@ using Values = std::vector<float>;
 Values Views(const ImagePreparation& preparation, const Image& image) {
   PreparationBuffers buffers;
   Values values(static_cast<size_t>(preparation.views() * preparation.input().count()));
-  EXPECT_EQ(preparation.FromFile(EncodePng(image), &buffers, values.data()), "");
+  EXPECT_EQ(preparation.FromFile(EncodePng(image), false, &buffers, values.data()), "");
   return values;
 }
 
@@ -131,8 +131,8 @@ TEST(ImageViews, NeedAnImageAsLargeAsTheInput) {
   const ImagePreparation preparation(Param("resize_shorter_side: 2"), "", {1, 2, 3}, false, 2);
   PreparationBuffers buffers;
   Values values(12);
-  EXPECT_EQ(preparation.FromFile(EncodePng(Ramp(2, 3)), &buffers, values.data()), "");
-  const std::string problem = preparation.FromFile(EncodePng(Ramp(2, 2)), &buffers, values.data());
+  EXPECT_EQ(preparation.FromFile(EncodePng(Ramp(2, 3)), false, &buffers, values.data()), "");
+  const std::string problem = preparation.FromFile(EncodePng(Ramp(2, 2)), false, &buffers, values.data());
   EXPECT_NE(problem.find("comes out as 1x2x2, and is too small to cut the net's input of 1x2x3"), std::string::npos)
       << problem;
 }
@@ -150,7 +150,7 @@ class Rows : public ImageItems {
     if (i == 1) return "broken";
     Image image = Ramp(1, width_);
     for (int x = 0; x < width_; ++x) image.row(0)[x] = static_cast<uint8_t>(image.row(0)[x] + 10 * i);
-    return preparation.FromFile(EncodePng(image), buffers, out);
+    return preparation.FromFile(EncodePng(image), false, buffers, out);
   }
 
  private:

@@ -31,7 +31,7 @@ Prepared FromFile(const std::string& param, const Image& image, const ImageSize&
   const ImagePreparation preparation(Param(param), "", input);
   PreparationBuffers buffers;
   Prepared prepared{std::vector<float>(input.count()), ""};
-  prepared.problem = preparation.FromFile(EncodePng(image), &buffers, prepared.values.data());
+  prepared.problem = preparation.FromFile(EncodePng(image), false, &buffers, prepared.values.data());
   return prepared;
 }
 
@@ -72,7 +72,7 @@ TEST(ImagePreparation, TakesTheMiddleOfALargerMeanImage) {
     const ImagePreparation preparation(Param("mean_file: \"mean\""), folder / "mean", input);
     PreparationBuffers buffers;
     Prepared result{std::vector<float>(input.count()), ""};
-    result.problem = preparation.FromFile(EncodePng(Ramp(4, 4)), &buffers, result.values.data());
+    result.problem = preparation.FromFile(EncodePng(Ramp(4, 4)), false, &buffers, result.values.data());
     return result;
   };
   // Rows of the image differ by 10, of the mean by 4.
@@ -110,7 +110,8 @@ TEST(ImagePreparation, SaysWhatDoesNotFit) {
   }
   PreparationBuffers buffers;
   float out[4];
-  EXPECT_FALSE(ImagePreparation({}, "", {1, 2, 2}).FromFile(std::vector<uint8_t>{1, 2, 3}, &buffers, out).empty());
+  EXPECT_FALSE(
+      ImagePreparation({}, "", {1, 2, 2}).FromFile(std::vector<uint8_t>{1, 2, 3}, false, &buffers, out).empty());
 }
 
 TEST(ImagePreparation, ChangedFieldsReplaceWaysOfResizingAndMeansAsAWhole) {
