@@ -99,7 +99,7 @@ std::string UnknownField(const std::string& name, const std::string& words,
   if (const TypeOfFork* of_fork = layer && is_block ? FindTypeOfFork(name) : nullptr) {
     return text + "; " + AdviceOn(*of_fork);
   }
-  if (IsFieldOfFork(name)) return text + "; it is of a fork of Caffe";
+  if (const std::string advice = AdviceOnField(name); !advice.empty()) return text + "; " + advice;
   const std::string similar = SimilarName(name, type);
   if (!similar.empty() && !(enclosing.size() == 1 && IsOtherFile(name, type))) return text + similar;
   for (size_t i = enclosing.size() - 1; i-- > 1;) {

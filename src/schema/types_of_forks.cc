@@ -1,6 +1,7 @@
 #include "schema/types_of_forks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/lower_case.h"
 
@@ -72,8 +73,17 @@ constexpr TypeOfFork kTypes[] = {
      "write Reshape to N x C x r x r x H x W, Permute with orders 0, 1, 4, 2, 5, 3, and Reshape to N x C x rH x rW"},
 };
 
-// For these a similar name is that of something else.
-constexpr std::string_view kFields[] = {"mask_filler", "st_loss_param", "max_lr", "warmup_lr"};
+// For these a similar name is that of something else. With a remedy where there is one.
+constexpr std::pair<std::string_view, const char*> kFields[] = {
+    {"mask_filler", nullptr},
+    {"st_loss_param", nullptr},
+    {"max_lr", nullptr},
+    {"warmup_lr", nullptr},
+    {"sample_weights_test",
+     "that of Bayesian SegNet drops in tests, too, and means are taken of many of them; leave the line out: Dropout "
+     "then "
+     "does nothing in tests, and one of them comes near to that mean"},
+};
 
 // Without "_" and "_param", in small letters: "DENSE_CRF", "dense_crf_param" and "DenseCRF" are one.
 std::string Plain(std::string_view name) {
@@ -102,8 +112,11 @@ std::string AdviceOn(const TypeOfFork& type) {
          (type.remedy ? std::string("; ") + type.remedy : kWriteLayer);
 }
 
-bool IsFieldOfFork(std::string_view name) {
-  return std::find(std::begin(kFields), std::end(kFields), name) != std::end(kFields);
+std::string AdviceOnField(std::string_view name) {
+  const auto* found =
+      std::find_if(std::begin(kFields), std::end(kFields), [&](const auto& field) { return field.first == name; });
+  if (found == std::end(kFields)) return "";
+  return std::string("it is of a fork of Caffe") + (found->second ? std::string("; ") + found->second : "");
 }
 
 }  // namespace crema

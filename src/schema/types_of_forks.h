@@ -27,8 +27,9 @@ std::string AdviceOn(const TypeOfFork& type);
 // How to add a layer type, behind what is wrong with one.
 inline constexpr const char* kWriteLayer = "; docs/adding_a_layer.md shows how to write it in one C++ file";
 
-// A field of a fork, in whatever block, to which no field of crema is similar in meaning.
-bool IsFieldOfFork(std::string_view name);
+// What to tell about a field of a fork, in whatever block, to which no field of crema is similar in meaning; empty for
+// others.
+std::string AdviceOnField(std::string_view name);
 
 }  // namespace crema
 

@@ -38,6 +38,10 @@ TEST(TextDiagnostics, UnknownFieldNamesTheBlockAndTheClosestField) {
             "and random_seed");
   EXPECT_EQ(NetErrors("layer { fork_thing_param { a { b: 1 } c: 2 } name: \"x\" }"),
             "n.prototxt:1:9: error: a layer has no field \"fork_thing_param\"; is it from a fork of Caffe?");
+  EXPECT_EQ(NetErrors("layer { dropout_param { sample_weights_test: true } }\n"),
+            "n.prototxt:1:25: error: \"dropout_param\" has no field \"sample_weights_test\"; it is of a fork of Caffe; "
+            "that of Bayesian SegNet drops in tests, too, and means are taken of many of them; leave the line out: "
+            "Dropout then does nothing in tests, and one of them comes near to that mean");
   EXPECT_EQ(NetErrors("layer { convolutoin_param { } }"),
             "n.prototxt:1:9: error: a layer has no field \"convolutoin_param\"; did you mean \"convolution_param\"?");
 }
