@@ -42,8 +42,13 @@ void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> pa
   for (size_t i = 0; i < from.blobs.size(); ++i) {
     const Shape& wanted = to.setup->params()[i].shape;
     if (!SameShape(from.blobs[i], wanted, to.param->strict_dim())) {
+      const std::string as_they_are =
+          from.blobs[i].shape.count() == wanted.count()
+              ? "; or, where these are the same values in the same order, as a fully connected layer's are those of a "
+                "convolution, let the layer take them: strict_dim: false"
+              : "";
       diagnostics.Error(where, layer + ": blob " + std::to_string(i) + " is " + wanted.ToString() + " here but " +
-                                   from.blobs[i].shape.ToString() + " in the weights file" + remedy);
+                                   from.blobs[i].shape.ToString() + " in the weights file" + remedy + as_they_are);
     }
   }
   if (diagnostics.has_errors()) return;

@@ -271,6 +271,16 @@ TEST(Net, WeightsComeBackThroughTheFileFormat) {
               std::string::npos)
         << error.what();
     EXPECT_NE(std::string(error.what()).find("net.prototxt:5"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("let the layer take them: strict_dim: false"), std::string::npos)
+        << error.what();
+  }
+
+  weights[0].blobs[0].shape = Shape{2, 6, 3, 4};
+  try {
+    to.LoadWeights(weights);
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_EQ(std::string(error.what()).find("strict_dim"), std::string::npos) << error.what();
   }
 }
 
