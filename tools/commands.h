@@ -19,6 +19,7 @@ const Command& PredictCommand();
 const Command& ExtractCommand();
 const Command& DetectCommand();
 const Command& GenerateCommand();
+const Command& BnStatisticsCommand();
 const Command& EvaluateCommand();
 const Command& FinetuneCommand();
 const Command& CurvesCommand();

@@ -13,10 +13,10 @@ namespace {
 
 const std::vector<const Command*>& Commands() {
   static const std::vector<const Command*> commands = {
-      &TrainCommand(),       &TestCommand(),   &TimeCommand(),     &CompileCommand(),  &ProbeCommand(),
-      &DeviceQueryCommand(), &KeygenCommand(), &ClusterCommand(),  &ZooCommand(),      &PredictCommand(),
-      &ExtractCommand(),     &DetectCommand(), &GenerateCommand(), &FinetuneCommand(), &EvaluateCommand(),
-      &CurvesCommand(),      &ExportCommand(), &ImportCommand()};
+      &TrainCommand(),       &TestCommand(),   &TimeCommand(),     &CompileCommand(),     &ProbeCommand(),
+      &DeviceQueryCommand(), &KeygenCommand(), &ClusterCommand(),  &ZooCommand(),         &PredictCommand(),
+      &ExtractCommand(),     &DetectCommand(), &GenerateCommand(), &FinetuneCommand(),    &EvaluateCommand(),
+      &CurvesCommand(),      &ExportCommand(), &ImportCommand(),   &BnStatisticsCommand()};
   return commands;
 }
 
@@ -44,9 +44,10 @@ const Command& Find(const std::string& name) {
   throw UserError(
       Location{"crema", 0, 0},
       "there is no command \"" + name + "\"" +
-          (hint.empty() ? "; it is one of train, test, time, compile, probe, device_query, keygen, cluster, "
-                          "zoo, predict, extract, detect, generate, finetune, evaluate, curves, export, import"
-                        : hint));
+          (hint.empty()
+               ? "; it is one of train, test, time, compile, probe, device_query, keygen, cluster, "
+                 "zoo, predict, extract, detect, generate, finetune, evaluate, curves, export, import, bn_statistics"
+               : hint));
 }
 
 int Main(std::vector<std::string> arguments) {

@@ -18,6 +18,7 @@
 DEFINE_bool(with_transform, false, "make values ready in the file");
 
 DECLARE_int32(batch);
+DECLARE_string(blob);
 DECLARE_string(output);
 
 namespace crema::tools {
@@ -79,23 +80,17 @@ void PrintTensors(const char* kind, const std::vector<OnnxModel::Tensor>& tensor
   }
 }
 
-void CheckWeights(const CommandLine& line, const WeightsFiles& weights, const WeightsReport& report) {
-  RefuseUnused(line, weights, report);
-  for (const std::string& layer : report.fresh) {
-    std::cerr << FLAGS_weights << ": warning: has nothing for layer \"" << layer
-              << "\", which is exported as its fillers make it\n";
-  }
-}
-
 int Run(const CommandLine& line) {
   if (!FLAGS_output.ends_with(".onnx")) {
     throw UserError(Location{line.program, 0, 0}, "--output=" + FLAGS_output + ": expected a name that ends in .onnx");
   }
-  const NetOptions net_options = NetOptionsOf(line);
+  NetOptions net_options = NetOptionsOf(line);
+  if (line.has("blob")) net_options.outputs = CommaList(line, "blob", FLAGS_blob);
   OnnxOptions options;
   options.shapes = net_options.shapes;
   options.level = net_options.level;
   options.stages = net_options.stages;
+  options.outputs = net_options.outputs;
   if (FLAGS_batch > 0) options.batch = FLAGS_batch;
   std::vector<Preparation> preparations;
   const NetFile file = ReadNet(line, net_options, &preparations);
@@ -103,7 +98,8 @@ int Run(const CommandLine& line) {
   const WeightsFiles weights = WeightsOf(line, FLAGS_weights);
   const OnnxModel model = MakeOnnxModel(file, weights.layers(), options);
   PrintWarnings(model.notes);
-  CheckWeights(line, weights, model.weights);
+  RefuseUnused(line, weights, model.weights);
+  CheckMissing(line, model.weights, model.needed);
   AtomicFile output(FLAGS_output);
   output.Write(model.bytes);
   output.Commit();
@@ -125,10 +121,14 @@ const Command& ExportCommand() {
       .usage = "--model=FILE --weights=FILE --output=FILE.onnx [flags]",
       .flags = {ModelFlag(),
                 WeightsFlag(true),
+                MissingFlag(),
                 {.name = "output",
                  .value = "FILE.onnx",
                  .help = "the file to write; one that is there is replaced",
                  .required = true},
+                {.name = "blob",
+                 .value = "NAME[,NAME]",
+                 .help = "the outputs of the file; what they do not need is left out [the net's outputs]"},
                 {.name = "batch",
                  .value = "N",
                  .help = "items in a run of the file; 0: any number where the net allows it, else as the net says",

@@ -18,7 +18,6 @@
 #include "inference/feature_reader.h"
 #include "inference/feature_writer.h"
 #include "report/assumed_inputs.h"
-#include "runtime/refuse_inputs.h"
 #include "solver/nets.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
@@ -130,17 +129,6 @@ void RefuseImageFlags(const CommandLine& line) {
   }
 }
 
-// Of the first data layer that knows how much it reads.
-DataExtent ExtentOf(Net& net) {
-  for (const auto& [layer, known] : net.data_extents()) {
-    if (known.epoch == 0) net.FindDataExtent(layer);
-  }
-  for (const auto& [layer, extent] : net.data_extents()) {
-    if (extent.epoch > 0) return extent;
-  }
-  return {};
-}
-
 // What the net's own layers read.
 std::vector<std::string> OwnInputs(const NetFile& file) {
   std::vector<std::string> inputs;
@@ -161,7 +149,7 @@ void ExtractFromOwnData(const CommandLine& line, const NetFile& file, NetOptions
   options.needs_data = true;
   Net net(file, options);
   PrintWarnings(net.warnings());
-  RefuseInputs(net, "the net");
+  RefuseDeployNet(net);
   LoadWeightsFlag(line, net);
   const DataExtent extent = ExtentOf(net);
   if (extent.epoch == 0 && !line.has("iterations")) {

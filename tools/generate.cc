@@ -122,6 +122,7 @@ const Command& GenerateCommand() {
                 {.name = "seed", .value = "N", .help = "another number gives another text", .min = 0},
                 ModelFlag(),
                 WeightsFlag(true),
+                MissingFlag(),
                 {.name = "vocabulary",
                  .value = "FILE",
                  .help = "characters or words, one per line, as convert_text wrote it",

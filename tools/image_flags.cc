@@ -102,6 +102,7 @@ std::vector<Flag> ImageFlags() {
       {.name = "broken", .value = "skip|fail", .help = "report images that cannot be read and go on, or end there"},
       ModelFlag(),
       WeightsFlag(true),
+      MissingFlag(),
       {.name = "batch",
        .value = "N",
        .help = "images in a pass; 0: as many as have 32 views, or all",
@@ -162,6 +163,7 @@ ScoringNet ReadScoringNet(const CommandLine& line, const ImageRunOptions& option
 
 void LoadWeights(const CommandLine& line, ImageRunner& runner) {
   PrintWarnings(runner.net().warnings());
+  PrintWarnings(runner.warnings());
   LoadWeightsFlag(line, runner.net());
   if (const std::string note = runner.note(); !note.empty()) std::cerr << FLAGS_model << ": note: " << note << "\n";
   if (!runner.says_values()) {

@@ -9,7 +9,6 @@
 #include "crema/error.h"
 #include "crema/solver.h"
 #include "report/evaluation.h"
-#include "runtime/refuse_inputs.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 
@@ -38,7 +37,7 @@ int Run(const CommandLine& line) {
   options.context.device = &DeviceOf(line);
   Net net(ReadModel(line), options);
   PrintWarnings(net.warnings());
-  RefuseInputs(net, "the net");
+  RefuseDeployNet(net);
   LoadWeightsFlag(line, net);
   LOG(INFO) << "Running for " << FLAGS_iterations << " iterations.";
   const Evaluation result = Evaluate(
@@ -61,7 +60,8 @@ const Command& TestCommand() {
       .name = "test",
       .summary = "score a net: the means of its outputs over batches of its TEST data",
       .usage = "--model=FILE --weights=FILE [flags]",
-      .flags = {ModelFlag(), WeightsFlag(true), IterationsFlag("batches to run; a solver's test_iter is not read"),
+      .flags = {ModelFlag(), WeightsFlag(true), MissingFlag(),
+                IterationsFlag("batches to run; a solver's test_iter is not read"),
                 Flag{.name = "ap_version",
                      .value = "11point|MaxIntegral|Integral",
                      .help = "of detectors: 11point is that of PASCAL VOC 2007, MaxIntegral of VOC 2012"},

@@ -78,7 +78,7 @@ int RunData(const CommandLine& line) {
   Net net(WithoutWriters(AssumeInputs(file, options.shapes, false)), options);
   PrintWarnings(net.warnings());
   FillInputs(net);
-  if (!FLAGS_weights.empty()) LoadWeightsFlag(line, net);
+  if (!FLAGS_weights.empty()) CopyWeightsFlag(line, net);
   std::cout << PassTimingText(TimePasses(net, FLAGS_iterations, options.backward), options.backward);
   return kExitSuccess;
 }
@@ -94,7 +94,7 @@ int Run(const CommandLine& line) {
   Net net(WithoutWriters(AssumeInputs(ReadModel(line), options.shapes, false)), options);
   PrintWarnings(net.warnings());
   FillInputs(net);
-  if (!FLAGS_weights.empty()) LoadWeightsFlag(line, net);
+  if (!FLAGS_weights.empty()) CopyWeightsFlag(line, net);
   RunPasses(net, kWarmUp, options.backward);
   StepRecording recording;
   recording.Reserve(static_cast<size_t>(net.compiled().program.recorded()) * static_cast<size_t>(FLAGS_iterations));

@@ -8,6 +8,8 @@
 
 #include "crema/error.h"
 #include "data/transform.h"
+#include "graph/batch_norm_modes.h"
+#include "graph/program.h"
 #include "inference/own_images.h"
 
 namespace crema {
@@ -170,6 +172,32 @@ void ImageRunner::Compile(const ScoringNet& scoring, const ImageSize& input) {
   options_.net.shapes.emplace_back(input_, Shape{rows(), input.channels, input.height, input.width});
   if (!image_info_.empty()) options_.net.shapes.emplace_back(image_info_, Shape{options_.batch, kInfoNumbers});
   net_ = std::make_unique<Net>(scoring.file, options_.net);
+}
+
+std::vector<Diagnostic> ImageRunner::warnings() const {
+  if (rows() == 1) return {};
+  const CompiledNet& compiled = net_->compiled();
+  const Node* first = nullptr;
+  int layers = 0;
+  for (const Node& node : compiled.graph.nodes) {
+    if (!NormalizesByBatch(*node.param, TEST)) continue;
+    if (layers++ == 0) first = &node;
+  }
+  if (!first) return {};
+  const bool segnet = first->param->type() == "BN";
+  Diagnostic warning;
+  warning.severity = Diagnostic::Severity::kWarning;
+  if (compiled.file.source) warning.where = compiled.file.source->Layer(first->index_in_file);
+  warning.message = "layer \"" + first->name() + "\" (" + first->type->name + ")" +
+                    (layers > 1 ? " and " + std::to_string(layers - 1) + " more" : "") +
+                    (layers > 1 ? " normalise" : " normalises") + " by the " +
+                    (options_.views > 1 ? "views" : "images") + " of each pass, of which there are " +
+                    std::to_string(rows()) + ": what comes of an image depends on those beside it. " +
+                    (segnet ? "--batch=1 lets each stand for itself; write bn_mode: INFERENCE where the weights hold "
+                              "the statistics of the training data (crema bn_statistics gathers them)"
+                            : "Leave use_global_stats: false out, so that running statistics are used; --batch=1 lets "
+                              "each stand for itself");
+  return {warning};
 }
 
 void ImageRunner::WriteInfo(const ImageItems& items, const ImageBatch& batch, const Tensor& info) const {

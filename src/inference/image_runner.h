@@ -54,6 +54,10 @@ class ImageRunner {
   // What is done to images instead of what the data layer of a net for training would do; empty where nothing is.
   std::string note() const;
 
+  // What is to be said of a net whose layers normalise by the batch in TEST, too, so that images of a pass act on each
+  // other; empty where none does, or a pass holds a single row.
+  std::vector<Diagnostic> warnings() const;
+
   // Runs all images through the net, in their order; `then` looks at the blobs after each batch. What it throws ends
   // it.
   void Run(const std::shared_ptr<const ImageItems>& items, const std::function<void(const ImageBatch&)>& then);

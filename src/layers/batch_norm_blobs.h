@@ -45,10 +45,6 @@ inline BatchNormBlobs Blobs(std::span<const Tensor> params) {
 // Of BN: what Scale has, and, unless it is SegNet's, what BatchNorm has as sums of a weight of 1.
 inline constexpr int kBnSlope = 0, kBnBias = 1, kBnMean = 2, kBnVariance = 3;
 
-inline bool IsBnOfSegNet(const BNParameter& param) {
-  return param.has_scale_filler() || param.has_shift_filler() || param.has_bn_mode();
-}
-
 inline void AddBnBlobs(LayerSetup& setup, const BNParameter& param, int64_t channels) {
   FillerParameter one;
   one.set_value(1);
@@ -70,18 +66,6 @@ inline void AddBnBlobs(LayerSetup& setup, const BNParameter& param, int64_t chan
   add("bias_filler", param.bias_filler());
   setup.AddParam({shape, {}, false});
   setup.AddParam({shape, param.frozen() ? one : FillerParameter(), false});
-}
-
-// Whether a BN does not look at the batch's statistics.
-inline bool BnUsesRunning(const BNParameter& param, Phase phase) {
-  if (IsBnOfSegNet(param)) return param.bn_mode() == BNParameter::INFERENCE;
-  return param.frozen() || phase == TEST;
-}
-// SegNet's normalises not at all then: the variance is 1, and nothing is added.
-inline float BnEps(const BNParameter& param) {
-  if (!IsBnOfSegNet(param)) return param.eps();
-  if (param.bn_mode() == BNParameter::INFERENCE) return 0;
-  return param.has_eps() ? param.eps() : 1e-9f;
 }
 
 // Numbers, by channel, that stand for what a BN has no blobs of.

@@ -11,6 +11,7 @@
 #include "onnx/graph_writer.h"
 #include "onnx/value_names.h"
 #include "report/assumed_inputs.h"
+#include "runtime/missing_weights.h"
 #include "schema/wire_bytes.h"
 
 namespace crema {
@@ -38,6 +39,7 @@ NetOptions OptionsFor(const OnnxOptions& options, const BlobShapes& shapes) {
   net.level = options.level;
   net.stages = options.stages;
   net.shapes = shapes;
+  net.outputs = options.outputs;
   net.backward = false;
   net.context.device = &CpuDevice();
   net.skip_passes = {"fuse_layers", "choose_layouts", "lay_out_weights"};
@@ -216,6 +218,7 @@ OnnxModel MakeOnnxModel(const NetFile& file, const std::vector<LayerWeights>& we
   Net net(inputs, OptionsFor(options, shapes));
   OnnxModel result;
   result.weights = net.LoadWeights(weights);
+  result.needed = NeededWeights(net, result.weights.fresh);
   result.notes = net.warnings();
   NoteStates(net.compiled(), &result.notes);
 

@@ -31,6 +31,8 @@ struct OnnxOptions {
   std::optional<OnnxTransform> transform = {};
   int level = 0;
   std::vector<std::string> stages = {};
+  // Blobs; what they do not need is left out. Empty: what no layer reads.
+  std::vector<std::string> outputs = {};
 };
 
 struct OnnxModel {
@@ -43,6 +45,7 @@ struct OnnxModel {
   int64_t parameters = 0;  // values of all blobs
   std::vector<Tensor> inputs, outputs;
   WeightsReport weights;
+  std::vector<std::string> needed;  // of weights.fresh (NeededWeights)
   std::vector<Diagnostic> notes;  // warnings of the net, and why the batch is not open
 };
 

@@ -219,7 +219,7 @@ TEST_F(Mistakes, ChoicesAreChecked) {
 TEST(Help, IsThereForEveryCommandInEveryForm) {
   for (const char* command :
        {"train", "test", "time", "compile", "probe", "device_query", "keygen", "cluster", "zoo", "predict", "extract",
-        "detect", "generate", "finetune", "evaluate", "curves", "export", "import"}) {
+        "detect", "generate", "finetune", "evaluate", "curves", "export", "import", "bn_statistics"}) {
     const Finished run = RunProgram({"crema", command, "--help"});
     EXPECT_EQ(run.exit_code, 0);
     const std::string flags = run.out.substr(std::min(run.out.size(), run.out.find("\nflags:\n")));
@@ -251,7 +251,7 @@ TEST(Help, EveryFlagStandsInThePageOfCommands) {
   int found = 0;
   for (const std::string command :
        {"train", "test", "time", "compile", "probe", "keygen", "cluster", "zoo", "predict", "extract", "detect",
-        "generate", "finetune", "evaluate", "curves", "export", "import"}) {
+        "generate", "finetune", "evaluate", "curves", "export", "import", "bn_statistics"}) {
     std::string text = section(command);
     // They have those of predict, too.
     if (command == "extract" || command == "detect" || command == "evaluate") text += section("predict");

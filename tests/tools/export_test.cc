@@ -75,6 +75,25 @@ TEST_F(Export, TakesANetForTraining) {
   EXPECT_TRUE(shapeless.Says("--shape=data=N,C,H,W")) << shapeless.err;
 }
 
+TEST_F(Export, TakesABlobOfANetThatTellsNoClasses) {
+  folder_.Write("regression.prototxt", R"(
+layer { name: "data" type: "Data" top: "data" top: "label" data_param { source: "absent" backend: LMDB batch_size: 7 } }
+layer { name: "score" type: "InnerProduct" bottom: "data" top: "score" inner_product_param { num_output: 3 } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "score" bottom: "label" top: "loss" })");
+  const Finished which = Run({"--output=net.onnx", "--shape=data=1,3,4,4"}, "regression.prototxt");
+  EXPECT_EQ(which.exit_code, 2);
+  EXPECT_TRUE(which.Says("name what is wanted with --blob=NAME")) << which.err;
+  const Finished done = Run({"--output=net.onnx", "--shape=data=1,3,4,4", "--blob=score"}, "regression.prototxt");
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.out.find("input   data  Nx3x4x4\noutput  score  Nx3\n"), std::string::npos) << done.out;
+  // Of a deploy net what lies behind it is left out.
+  const Finished early = Run({"--output=early.onnx", "--blob=score"});
+  ASSERT_EQ(early.exit_code, 0) << early.err;
+  EXPECT_NE(early.out.find("output  score  Nx3\n"), std::string::npos) << early.out;
+  EXPECT_EQ(early.out.find("prob"), std::string::npos) << early.out;
+  EXPECT_EQ(Run({"--output=none.onnx", "--blob=scor"}).exit_code, 2);
+}
+
 TEST_F(Export, LeavesNothingBehindAMistake) {
   const Finished other_name = Run({"--output=net.caffemodel"});
   EXPECT_EQ(other_name.exit_code, 2);
@@ -152,10 +171,13 @@ TEST_F(Export, SaysWhatIsNotInTheWeights) {
   folder_.Write("more.prototxt", ReadText(folder_ / "deploy.prototxt") + R"(
 layer { name: "more" type: "InnerProduct" bottom: "prob" top: "more"
         inner_product_param { num_output: 2 weight_filler { type: "xavier" } } })");
-  const Finished done = Run({"--output=net.onnx"}, "more.prototxt");
+  const Finished refused = Run({"--output=net.onnx"}, "more.prototxt");
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_TRUE(refused.Says("net.caffemodel: error: has nothing for layer \"more\", and ")) << refused.err;
+  EXPECT_FALSE(fs::exists(folder_ / "net.onnx"));
+  const Finished done = Run({"--output=net.onnx", "--missing=fill"}, "more.prototxt");
   EXPECT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_TRUE(
-      done.Says("net.caffemodel: warning: has nothing for layer \"more\", which is exported as its fillers make it"))
+  EXPECT_TRUE(done.Says("net.caffemodel: warning: has nothing for layer \"more\", which keeps what its fillers make\n"))
       << done.err;
 }
 

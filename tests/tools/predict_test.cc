@@ -82,6 +82,40 @@ TEST_F(Predict, WritesCsv) {
   EXPECT_TRUE(run.out.starts_with("image,rank,class,label,probability\n\"a,b.png\",1,2,2,0.95")) << run.out;
 }
 
+TEST_F(Predict, RefusesWeightsWithoutTheClassifier) {
+  NetParameter net;
+  ASSERT_TRUE(net.ParseFromString(ReadText(folder_ / "net.caffemodel")));
+  LayerParameter head = *std::find_if(net.layer().begin(), net.layer().end(),
+                                      [](const LayerParameter& layer) { return layer.name() == "score"; });
+  head.set_name("head_new");
+  *net.add_layer() = head;
+  folder_.Write("other.caffemodel", net.SerializeAsString());
+  folder_.Write("headed.prototxt", ReadText(folder_ / "deploy.prototxt") +
+                                       "layer { name: \"head\" type: \"InnerProduct\" bottom: \"prob\" top: \"head\"\n"
+                                       "  inner_product_param { num_output: 3 } }\n");
+  folder_.Write("list.txt", "red.png 2\n");
+  const std::vector<std::vector<std::string>> commands = {
+      {"predict", "red.png"}, {"evaluate", "list.txt"}, {"extract", "--output=f.csv", "--force", "red.png"}};
+  for (const std::vector<std::string>& command : commands) {
+    const auto run = [&](const std::string& flag) {
+      std::vector<std::string> words = {"crema", command[0], "--model=headed.prototxt", "--weights=other.caffemodel"};
+      words.insert(words.end(), command.begin() + 1, command.end());
+      words.push_back(flag);
+      return RunProgram(words, {.folder = folder_.path()});
+    };
+    const Finished refused = run("--missing=fail");
+    EXPECT_EQ(refused.exit_code, 2) << command[0] << refused.out;
+    EXPECT_TRUE(refused.Says("other.caffemodel: error: has nothing for layer \"head\", and ")) << refused.err;
+    EXPECT_TRUE(refused.Says("it has layer \"head_new\", which no layer of the net takes")) << refused.err;
+    const Finished filled = run("--missing=fill");
+    EXPECT_EQ(filled.exit_code, 0) << command[0] << filled.err;
+    EXPECT_TRUE(filled.Says("other.caffemodel: warning: has nothing for layer \"head\"")) << filled.err;
+    const Finished not_needed = run("--blob=score");
+    EXPECT_EQ(not_needed.exit_code, 0) << command[0] << not_needed.err;
+    EXPECT_FALSE(not_needed.Says("\"head\"")) << not_needed.err;
+  }
+}
+
 // Columns of pixels are the steps of a sequence, and their colours its labels; green is the blank.
 class PredictSequences : public Predict {
  protected:

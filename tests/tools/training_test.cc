@@ -147,7 +147,7 @@ TEST(Training, TestScoresWhatTrainingWrote) {
   EXPECT_TRUE(Matches(run.err, R"(\] loss = \S+ \(\* 1 = \S+ loss\)\n)")) << run.err;
 }
 
-TEST(Training, TestWarnsOnceOfWhatNoWeightsFileHas) {
+TEST(Training, TestRefusesWhatNoWeightsFileHas) {
   const ScratchFolder folder;
   WriteTinyTraining(folder, {.max_iter = 1});
   ASSERT_EQ(RunProgram(kTrain, In(folder)).exit_code, 0);
@@ -158,9 +158,16 @@ TEST(Training, TestWarnsOnceOfWhatNoWeightsFileHas) {
     *part.add_layer() = layer;
     folder.Write(layer.name() + ".caffemodel", part.SerializeAsString());
   }
-  const Finished run = RunProgram(
-      {"crema", "test", "--model=net.prototxt", "--weights=conv1.caffemodel,ip1.caffemodel", "--iterations=1"},
-      In(folder));
+  std::vector<std::string> words = {"crema", "test", "--model=net.prototxt",
+                                    "--weights=conv1.caffemodel,ip1.caffemodel", "--iterations=1"};
+  const Finished refused = RunProgram(words, In(folder));
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_TRUE(
+      refused.Says("conv1.caffemodel,ip1.caffemodel: error: has nothing for layer \"ip2\", and what its "
+                   "fillers make is numbers that no training found"))
+      << refused.err;
+  words.push_back("--missing=fill");
+  const Finished run = RunProgram(words, In(folder));
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.Says("conv1.caffemodel,ip1.caffemodel: warning: has nothing for layer \"ip2\"")) << run.err;
   EXPECT_EQ(FindAll(run.err, "(has nothing for layer)").size(), 1u) << run.err;
