@@ -76,8 +76,7 @@ std::shared_ptr<const ImageItems> ItemsOf(const CommandLine& line, const Scoring
   return std::make_shared<const ImageFiles>(ImagesOf(line), false);
 }
 
-void ExtractFromImages(const CommandLine& line, NetFile file, const ImageRunOptions& options,
-                       const FeatureTarget& target) {
+void ExtractFromImages(const CommandLine& line, NetFile file, const ImageRunOptions& options, FeatureTarget target) {
   const bool skip = SkipsBroken(line);
   const ScoringNet scoring = MakeScoringNet(std::move(file), FLAGS_model, options.net);
   KeepOutOf(line.arguments);
@@ -86,6 +85,7 @@ void ExtractFromImages(const CommandLine& line, NetFile file, const ImageRunOpti
   ImageRunner runner(scoring, *items, options);
   LoadWeights(line, runner);
   FeatureReader features(runner.net(), options.net.outputs, runner.options().batch, options.views);
+  target.labels = items->label_count();
   const std::unique_ptr<FeatureWriter> writer = MakeFeatureWriter(target, features.blobs());
   ImageLines lines(line, *items, skip, "");
   uint64_t records = 0;
@@ -94,7 +94,10 @@ void ExtractFromImages(const CommandLine& line, NetFile file, const ImageRunOpti
       const uint64_t image = batch.first + static_cast<uint64_t>(row);
       lines.Print(image, batch.problems[row], "");
       if (!batch.problems[row].empty()) continue;
-      writer->Put(items->Name(image), batch.labels[row], features.Row(row));
+      const ItemLabel& label = batch.labels[row];
+      writer->Put(items->Name(image),
+                  label.several.empty() ? FeatureLabel(label.number) : FeatureLabel(std::span(label.several)),
+                  features.Row(row));
       ++records;
     }
   });
@@ -168,7 +171,7 @@ void ExtractFromOwnData(const CommandLine& line, const NetFile& file, NetOptions
       net.Forward();
       const uint64_t rows = std::min(batch, records - first);
       for (uint64_t row = 0; row < rows; ++row) {
-        writer->Put(std::to_string(first + row), -1, features.Row(static_cast<int64_t>(row)));
+        writer->Put(std::to_string(first + row), FeatureLabel(-1), features.Row(static_cast<int64_t>(row)));
       }
       progress.Add(static_cast<int64_t>(rows), 0);
     }
@@ -212,7 +215,8 @@ Command Make() {
           "class, LMDB the folder of a database, LIST a file with one \"path label\" a line; - reads paths from\n"
           "stdin. Without any, a net for training reads the data of its TEST phase.\n\n"
           "The ending of --output says the form: .csv; .h5 or .hdf5, which holds several blobs; _lmdb or .lmdb,\n"
-          "a database that a Data layer reads.\n\n"
+          "a database that a Data layer reads; / a folder of label images (PNG), of nets that tell the class of\n"
+          "each pixel.\n\n"
           "examples, from the repository's root:\n"
           "  crema extract --model=model_zoo/lenet/train_val.prototxt --blob=ip1 \\\n"
           "    --weights=build/fashion_mnist/lenet_iter_10000.caffemodel --output=features.h5\n"

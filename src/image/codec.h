@@ -59,6 +59,9 @@ void TurnPointUpright(int orientation, float height, float width, float* x, floa
 // Baseline JPEG with halved colour resolution, quality 1 to 100; OpenCV writes 95.
 std::vector<uint8_t> EncodeJpeg(const Image& image, int quality = 95);
 std::vector<uint8_t> EncodePng(const Image& image);
+// Of one channel, numbers of classes: with a palette, in the colours that PASCAL VOC's label images have, so that they
+// can be told apart, and read back as numbers.
+std::vector<uint8_t> EncodeLabelPng(const Image& numbers);
 
 // All bytes of a file. Throws EnvironmentError where it cannot be read.
 std::vector<uint8_t> ReadFileBytes(const std::string& path);

@@ -139,8 +139,24 @@ std::string Read(std::span<const uint8_t> bytes, const DecodeOptions& options, I
   return {};
 }
 
-// Returns whether it came to an end; else `message` says why.
-bool Write(const Image& image, char* message, std::vector<uint8_t>* bytes) {
+// The bits of a number, from the lowest on, are dealt out to red, green and blue, whose highest bits they become.
+std::vector<png_color> VocColors() {
+  std::vector<png_color> colors(256);
+  for (int number = 0; number < 256; ++number) {
+    int red = 0, green = 0, blue = 0;
+    for (int bit = 0; bit < 8; bit += 3) {
+      const int place = 7 - bit / 3;
+      red |= (number >> bit & 1) << place;
+      green |= (number >> (bit + 1) & 1) << place;
+      blue |= (number >> (bit + 2) & 1) << place;
+    }
+    colors[number] = {static_cast<png_byte>(red), static_cast<png_byte>(green), static_cast<png_byte>(blue)};
+  }
+  return colors;
+}
+
+// Returns whether it came to an end; else `message` says why. With a palette the pixels are numbers in it.
+bool Write(const Image& image, const std::vector<png_color>& palette, char* message, std::vector<uint8_t>* bytes) {
   png_structp codec = png_create_write_struct(PNG_LIBPNG_VER_STRING, message, OnError, OnWarning);
   png_infop header = codec ? png_create_info_struct(codec) : nullptr;
   if (!header || setjmp(png_jmpbuf(codec)) != 0) {
@@ -149,14 +165,26 @@ bool Write(const Image& image, char* message, std::vector<uint8_t>* bytes) {
   }
   png_set_write_fn(codec, bytes, WriteBytes, Flush);
   png_set_IHDR(codec, header, static_cast<unsigned>(image.width), static_cast<unsigned>(image.height), 8,
-               image.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
-               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+               !palette.empty()      ? PNG_COLOR_TYPE_PALETTE
+               : image.channels == 1 ? PNG_COLOR_TYPE_GRAY
+                                     : PNG_COLOR_TYPE_RGB,
+               PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  if (!palette.empty()) png_set_PLTE(codec, header, palette.data(), static_cast<int>(palette.size()));
   png_write_info(codec, header);
   png_set_bgr(codec);
   for (int y = 0; y < image.height; ++y) png_write_row(codec, image.row(y));
   png_write_end(codec, nullptr);
   png_destroy_write_struct(&codec, &header);
   return true;
+}
+
+std::vector<uint8_t> Encode(const Image& image, const std::vector<png_color>& palette) {
+  std::vector<uint8_t> bytes;
+  char message[256] = "";
+  if (!Write(image, palette, message, &bytes)) {
+    throw EnvironmentError(std::string("an image cannot be written as PNG: ") + message);
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -172,13 +200,8 @@ std::string DecodePng(std::span<const uint8_t> bytes, const DecodeOptions& optio
   return Read(bytes, options, &info, image);
 }
 
-std::vector<uint8_t> EncodePng(const Image& image) {
-  std::vector<uint8_t> bytes;
-  char message[256] = "";
-  if (!Write(image, message, &bytes)) {
-    throw EnvironmentError(std::string("an image cannot be written as PNG: ") + message);
-  }
-  return bytes;
-}
+std::vector<uint8_t> EncodePng(const Image& image) { return Encode(image, {}); }
+
+std::vector<uint8_t> EncodeLabelPng(const Image& numbers) { return Encode(numbers, VocColors()); }
 
 }  // namespace crema

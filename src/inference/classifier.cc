@@ -47,7 +47,8 @@ void Classifier::ChooseScores(const ScoringNet& scoring) {
                                           : "several outputs of the net may hold the scores of the classes") +
                       std::string("; it has ") + QuotedNames(outputs) + "; " +
                       (FindsObjects(scoring.file.net) ? "it finds objects, which crema detect shows"
-                                                      : "say which with --blob=NAME"));
+                                                      : "say which with --blob=NAME") +
+                      (candidates.empty() ? ", or let crema extract write what it makes, also of each pixel" : ""));
     }
     scores_ = candidates[0];
   }
@@ -81,8 +82,13 @@ void Classifier::Run(const std::shared_ptr<const ImageItems>& items,
     for (int64_t row = 0; row < batch.count; ++row) {
       ScoredImage image;
       image.index = batch.first + row;
-      image.label = batch.labels[row];
+      image.label = batch.labels[row].number;
       image.problem = batch.problems[row];
+      if (const size_t labels = batch.labels[row].several.size(); image.problem.empty() && labels > 0) {
+        image.problem = "has " + std::to_string(labels) +
+                        " labels instead of a class, and only these can be counted; test the net on them with crema "
+                        "test";
+      }
       const float* of_image = scores + row * views * row_;
       if (views > 1) AverageViews(of_image, views, row_, means.data());
       if (image.problem.empty()) image.scores = {views > 1 ? means.data() : of_image, static_cast<size_t>(row_)};

@@ -71,7 +71,7 @@ class ImageRange : public ImageItems {
   std::string Name(uint64_t i) const override { return items_->Name(first_ + i); }
   StoredSize Size(uint64_t i) const override { return sizes_[i]; }
   std::string Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,
-                   int64_t* label) const override {
+                   ItemLabel* label) const override {
     return items_->Load(first_ + i, preparation, buffers, out, label);
   }
 

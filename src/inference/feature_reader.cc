@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "crema/error.h"
+#include "graph/program.h"
 #include "inference/image_runner.h"
 #include "inference/image_views.h"
 
@@ -18,6 +19,16 @@ std::string OnlyOutput(const Net& net) {
   for (const NetOutput& output : outputs) shapes.push_back(output.name + " " + output.value.shape().ToString());
   throw UserError((outputs.empty() ? "the net has no output" : "the net has several outputs, " + QuotedNames(shapes)) +
                   "; say what to write with --blob=NAME[,NAME]");
+}
+
+// Of the layer that writes the blob last.
+std::string TypeOfMaker(const Net& net, const std::string& name) {
+  const Graph& graph = net.compiled().graph;
+  std::string type;
+  for (const Value& value : graph.values) {
+    if (value.name == name && value.producer >= 0) type = graph.nodes[value.producer].type->name;
+  }
+  return type;
 }
 
 }  // namespace
@@ -37,6 +48,7 @@ FeatureReader::FeatureReader(const Net& net, std::vector<std::string> names, int
           " of a batch; choose one whose first axis counts them");
     }
     blobs_.push_back({name, Shape(std::vector<int64_t>(shape.dims().begin() + 1, shape.dims().end()))});
+    blobs_.back().probabilities = shape.axes() > 1 && shape[1] == 1 && TypeOfMaker(net, name) == "Sigmoid";
     values_.push_back(value);
   }
   row_.resize(blobs_.size());

@@ -11,6 +11,7 @@
 #include "crema/data.pb.h"
 #include "crema/error.h"
 #include "data/lmdb_writer.h"
+#include "inference/label_image_writer.h"
 #include "report/csv.h"
 #include "schema/blob_numbers.h"
 #include "schema/wire_bytes.h"
@@ -22,7 +23,7 @@ namespace {
 constexpr size_t kBufferedBytes = 1 << 20;
 constexpr char kLabel[] = "label", kRecord[] = "record";  // datasets beside those of the blobs
 
-enum class Form { kCsv, kHdf5, kLmdb };
+enum class Form { kCsv, kHdf5, kLmdb, kLabelImages };
 
 Form FormOf(const FeatureTarget& target) {
   std::string path = target.path;
@@ -30,29 +31,27 @@ Form FormOf(const FeatureTarget& target) {
   if (path.ends_with(".h5") || path.ends_with(".hdf5")) return Form::kHdf5;
   while (path.ends_with("/")) path.pop_back();  // a database is a folder
   if (path.ends_with("_lmdb") || path.ends_with(".lmdb")) return Form::kLmdb;
+  if (target.path.ends_with("/")) return Form::kLabelImages;
   throw UserError(Location{target.path},
-                  "its ending does not say what to write; end it in .csv, in .h5 or .hdf5, or in _lmdb or .lmdb for a "
-                  "database");
+                  "its ending does not say what to write; end it in .csv, in .h5 or .hdf5, in _lmdb or .lmdb for a "
+                  "database, or in / for a folder of label images (PNG)");
 }
 
 class CsvWriter : public FeatureWriter {
  public:
   CsvWriter(const FeatureTarget& target, const FeatureBlob& blob)
       : file_(target.path, {.replace = target.replace}), count_(blob.shape.count()) {
-    text_ = "record,label";
+    text_ = target.labels == 0 ? "record,label" : "record";
+    for (size_t i = 0; i < target.labels; ++i) text_ += ",label_" + std::to_string(i);
     for (int64_t i = 0; i < count_; ++i) text_ += "," + std::to_string(i);
     text_ += "\n";
   }
 
-  void Put(const std::string& record, int64_t label, const std::vector<const float*>& rows) override {
-    text_ += CsvField(record) + ",";
-    if (label >= 0) text_ += std::to_string(label);
-    char number[32];
-    for (int64_t i = 0; i < count_; ++i) {
-      // The shortest text that is read as the same number.
-      text_ += ',';
-      text_.append(number, std::to_chars(number, number + sizeof number, rows[0][i]).ptr);
-    }
+  void Put(const std::string& record, const FeatureLabel& label, const std::vector<const float*>& rows) override {
+    text_ += CsvField(record);
+    if (label.several.empty()) text_ += "," + (label.number >= 0 ? std::to_string(label.number) : "");
+    for (const float number : label.several) Add(number);
+    for (int64_t i = 0; i < count_; ++i) Add(rows[0][i]);
     text_ += '\n';
     if (text_.size() >= kBufferedBytes) Flush();
   }
@@ -63,6 +62,13 @@ class CsvWriter : public FeatureWriter {
   }
 
  private:
+  // The shortest text that is read as the same number.
+  void Add(float value) {
+    char number[32];
+    text_ += ',';
+    text_.append(number, std::to_chars(number, number + sizeof number, value).ptr);
+  }
+
   void Flush() {
     file_.Write(text_);
     text_.clear();
@@ -76,7 +82,10 @@ class CsvWriter : public FeatureWriter {
 class Hdf5FeatureWriter : public FeatureWriter {
  public:
   Hdf5FeatureWriter(const FeatureTarget& target, const std::vector<FeatureBlob>& blobs)
-      : path_(target.path), target_(path_, {.replace = target.replace}), file_(CreateHdf5(target_.temporary())) {
+      : path_(target.path),
+        several_(static_cast<int64_t>(target.labels)),
+        target_(path_, {.replace = target.replace}),
+        file_(CreateHdf5(target_.temporary())) {
     for (const FeatureBlob& blob : blobs) {
       Rows& rows = rows_.emplace_back();
       has_label_blob_ |= blob.name == kLabel;
@@ -87,15 +96,16 @@ class Hdf5FeatureWriter : public FeatureWriter {
     }
   }
 
-  void Put(const std::string& record, int64_t label, const std::vector<const float*>& rows) override {
-    if (label >= 0 && has_label_blob_) {
+  void Put(const std::string& record, const FeatureLabel& label, const std::vector<const float*>& rows) override {
+    if ((label.number >= 0 || several_ > 0) && has_label_blob_) {
       throw UserError(Location{path_}, "holds the labels of records as \"label\", and " + record +
                                            " has one, so that it cannot hold the blob \"label\", too; give the blob "
                                            "another name in the net file, or write it as .csv");
     }
     records_ += record + "\n";
-    labels_.push_back(label < 0 ? -1 : static_cast<float>(label));
-    labelled_ |= label >= 0;
+    if (several_ == 0) labels_.push_back(label.number < 0 ? -1 : static_cast<float>(label.number));
+    labels_.insert(labels_.end(), label.several.begin(), label.several.end());
+    labelled_ |= label.number >= 0 || several_ > 0;
     for (size_t i = 0; i < rows_.size(); ++i) {
       rows_[i].values.insert(rows_[i].values.end(), rows[i], rows[i] + rows_[i].count);
       ++rows_[i].extents[0];
@@ -105,7 +115,9 @@ class Hdf5FeatureWriter : public FeatureWriter {
 
   void Commit() override {
     for (Rows& rows : rows_) Flush(&rows);
-    if (labelled_) file_->Write(kLabel, {static_cast<int64_t>(labels_.size())}, labels_.data());
+    std::vector<int64_t> extents = {static_cast<int64_t>(labels_.size())};
+    if (several_ > 0) extents = {extents[0] / several_, several_};
+    if (labelled_) file_->Write(kLabel, extents, labels_.data());
     if (!records_.empty()) file_->WriteText(kRecord, records_);
     file_->Close();
     target_.Commit();
@@ -127,6 +139,7 @@ class Hdf5FeatureWriter : public FeatureWriter {
   }
 
   const std::string path_;
+  const int64_t several_;
   AtomicFile target_;
   std::unique_ptr<Hdf5Writer> file_;
   std::vector<Rows> rows_;
@@ -147,8 +160,9 @@ class LmdbFeatureWriter : public FeatureWriter {
     datum_.set_width(extent(2));
   }
 
-  void Put(const std::string&, int64_t label, const std::vector<const float*>& rows) override {
-    datum_.set_label(static_cast<int32_t>(std::max<int64_t>(label, -1)));
+  void Put(const std::string&, const FeatureLabel& label, const std::vector<const float*>& rows) override {
+    if (label.several.empty()) datum_.set_label(static_cast<int32_t>(std::max<int64_t>(label.number, -1)));
+    datum_.mutable_labels()->Assign(label.several.begin(), label.several.end());
     std::copy(rows[0], rows[0] + count_, MakeNumbers(datum_.mutable_float_data(), count_));
     char key[24];
     std::snprintf(key, sizeof key, "%010llu", static_cast<unsigned long long>(writer_.records()));
@@ -189,8 +203,14 @@ void CheckFeatureTarget(const FeatureTarget& target, size_t blobs) {
                                                "each, or one by one");
   }
   std::error_code ignored;
-  if (!target.replace && std::filesystem::exists(std::filesystem::symlink_status(target.path, ignored))) {
-    throw UserError(Location{target.path}, "exists already; choose another name, or pass --force to replace it");
+  const std::filesystem::file_status there = std::filesystem::symlink_status(target.path, ignored);
+  if (!target.replace && std::filesystem::exists(there)) {
+    throw UserError(
+        Location{target.path},
+        form == Form::kLabelImages
+            ? "exists already; choose another name, or pass --force to write into it, over files of the same "
+              "names"
+            : "exists already; choose another name, or pass --force to replace it");
   }
 }
 
@@ -203,6 +223,7 @@ std::unique_ptr<FeatureWriter> MakeFeatureWriter(const FeatureTarget& target, co
   }
   const FeatureBlob& blob = blobs[0];
   if (form == Form::kCsv) return std::make_unique<CsvWriter>(target, blob);
+  if (form == Form::kLabelImages) return MakeLabelImageWriter(target, blob);
   if (blob.shape.axes() > 3) {
     throw UserError(Location{target.path}, "\"" + blob.name + "\" is " + blob.shape.ToString() +
                                                " of each record, and a record of a database has at most three axes; "

@@ -43,7 +43,7 @@ class ImageBatcher::Loader : public ItemLoader {
   std::string Describe(uint64_t position) const override { return items_->Name(position); }
 
   struct Item {
-    int64_t label = -1;
+    ItemLabel label;
     std::string problem;
   };
 
@@ -79,7 +79,7 @@ bool ImageBatcher::Next(ImageBatch* batch) {
   batch->problems.resize(batch->count);
   for (int64_t row = 0; row < batch->count; ++row) {
     Loader::Item item = loader_->Take(next_ + row);
-    batch->labels[row] = item.label;
+    batch->labels[row] = std::move(item.label);
     batch->problems[row] = std::move(item.problem);
   }
   next_ += batch->count;

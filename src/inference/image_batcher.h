@@ -17,7 +17,7 @@ struct ImageBatch {
   uint64_t first = 0;                 // image of row 0
   int64_t count = 0;                  // rows that hold images; those behind them are zero
   const float* data = nullptr;        // batch x views x input
-  std::vector<int64_t> labels;        // one a row; -1 where it is not known
+  std::vector<ItemLabel> labels;      // one a row
   std::vector<std::string> problems;  // one a row; where it is not empty, the row is zero
 };
 

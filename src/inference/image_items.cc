@@ -39,6 +39,14 @@ StoredAs DatabaseImages::stored_as(uint64_t i) const {
   return datum.bytes() ? StoredAs::kBytes : StoredAs::kFloats;
 }
 
+size_t DatabaseImages::label_count() const {
+  std::call_once(counted_, [this] {
+    DatumView datum;
+    if (source_->count() > 0 && !ParseDatum(source_->Read(0), &datum)) label_count_ = datum.label_count;
+  });
+  return label_count_;
+}
+
 std::string DatabaseImages::Name(uint64_t i) const {
   std::call_once(listed_, [this] {
     source_->VisitKeys([this](uint64_t, const std::string& key) {
@@ -50,8 +58,8 @@ std::string DatabaseImages::Name(uint64_t i) const {
 }
 
 std::string ImageFiles::Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,
-                             int64_t* label) const {
-  *label = labelled_ ? list_.entries[i].label : -1;
+                             ItemLabel* label) const {
+  label->number = labelled_ ? list_.entries[i].label : -1;
   try {
     return preparation.FromFile(ReadFileBytes(list_.PathOf(i)), of_layer_, buffers, out);
   } catch (const EnvironmentError& error) {
@@ -60,14 +68,16 @@ std::string ImageFiles::Load(uint64_t i, const ImagePreparation& preparation, Pr
 }
 
 std::string DatabaseImages::Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers,
-                                 float* out, int64_t* label) const {
+                                 float* out, ItemLabel* label) const {
   DatumView datum;
   if (const char* problem = ParseDatum(source_->Read(i), &datum)) return std::string("is no Datum: ") + problem;
-  if (datum.label_count > 0) {
-    return "has " + std::to_string(datum.label_count) +
-           " labels instead of a class, and only these can be counted; test the net on them with crema test";
+  const size_t labels = label_count();
+  label->several.resize(labels);
+  if (labels > 0 || datum.label_count > 0) {
+    if (std::string problem = ReadDatumLabels(datum, labels, label->several.data()); !problem.empty()) return problem;
+  } else {
+    label->number = datum.label;
   }
-  *label = datum.label;
   return preparation.FromRecord(datum, buffers, out);
 }
 

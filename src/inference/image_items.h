@@ -16,6 +16,12 @@
 
 namespace crema {
 
+// What is known of an item beside its image.
+struct ItemLabel {
+  int64_t number = -1;         // of its class; -1: not known
+  std::vector<float> several;  // ImageItems::label_count numbers instead
+};
+
 // Const methods may be called by several threads at once.
 class ImageItems {
  public:
@@ -24,16 +30,17 @@ class ImageItems {
   virtual uint64_t count() const = 0;
   // The path or the record's key.
   virtual std::string Name(uint64_t i) const = 0;
+  // Numbers of each item instead of a class; 0: it has a class, or nothing is known.
+  virtual size_t label_count() const { return 0; }
   // Whether they are as a data layer takes them (ImagePreparation): records of a database, or the net's own files.
   virtual bool of_layer() const { return false; }
   // The size of image i as it is stored; empty where it cannot be read.
   virtual std::optional<ImageSize> Size(uint64_t i) const = 0;
   // How image i is stored, which can be read.
   virtual StoredAs stored_as(uint64_t) const { return StoredAs::kCompressed; }
-  // Writes what the net sees of image i and its class, -1 where that is not known; returns what is wrong with the
-  // image, empty when nothing is.
+  // Writes what the net sees of image i, and its label; returns what is wrong with the item, empty when nothing is.
   [[nodiscard]] virtual std::string Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers,
-                                         float* out, int64_t* label) const = 0;
+                                         float* out, ItemLabel* label) const = 0;
 };
 
 // Image files; their labels are those of the list where `labelled`, and of_layer() says whether the net's own layer
@@ -48,7 +55,7 @@ class ImageFiles : public ImageItems {
   bool of_layer() const override { return of_layer_; }
   std::optional<ImageSize> Size(uint64_t i) const override;
   std::string Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,
-                   int64_t* label) const override;
+                   ItemLabel* label) const override;
 
  private:
   ImageList list_;
@@ -63,13 +70,17 @@ class DatabaseImages : public ImageItems {
   uint64_t count() const override { return source_->count(); }
   bool of_layer() const override { return true; }
   std::string Name(uint64_t i) const override;
+  // That of the first record.
+  size_t label_count() const override;
   std::optional<ImageSize> Size(uint64_t i) const override;
   StoredAs stored_as(uint64_t i) const override;
   std::string Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,
-                   int64_t* label) const override;
+                   ItemLabel* label) const override;
 
  private:
   std::shared_ptr<const RecordSource> source_;
+  mutable std::once_flag counted_;
+  mutable size_t label_count_ = 0;
   // Of all records, since finding one takes as long; when the first is asked for.
   mutable std::once_flag listed_;
   mutable std::vector<std::string> names_;

@@ -43,7 +43,7 @@ class Conversion {
       const size_t count = inputs.size() + readers.size();
       throw UserError(Location{path_},
                       count == 0
-                          ? "has no input for images: expected one Input layer, or in TEST one data layer"
+                          ? "has no input for images: expected one Input layer, or in TEST one data layer" + LeftOut()
                           : "has " + std::to_string(count) +
                                 " inputs; expected one blob of an Input layer, or in TEST one data layer: images can "
                                 "go into one blob only");
@@ -61,6 +61,18 @@ class Conversion {
 
   Location Where(int i, std::string_view field = {}) const {
     return net_.file.source ? net_.file.source->Layer(i, field) : Location{path_};
+  }
+
+  // What to say of layers with data that are not in this net.
+  std::string LeftOut() const {
+    std::string names;
+    for (const LayerParameter& layer : net_.file.net.layer()) {
+      if (!ReadsData(layer) && layer.type() != "Input") continue;
+      names += (names.empty() ? " \"" : ", \"") + layer.name() + "\" (" + layer.type() + ")";
+    }
+    if (names.empty()) return "";
+    return "; include or exclude rules leave these out of this phase, level and stage:" + names +
+           "; a net with stages, such as DIGITS', is told which with --stage=NAME";
   }
 
   // What layers read that know the sizes of images, if an Input layer makes it.
@@ -92,7 +104,16 @@ class Conversion {
 
   void ReplaceReader(int i) {
     LayerParameter* layer = Layer(i);
-    if (layer->type() != "Data" && layer->type() != "ImageData" && layer->type() != "MemoryData") {
+    if (layer->type() == "AnnotatedData") {
+      throw UserError(
+          Where(i, "type"),
+          "layer \"" + layer->name() +
+              "\" (AnnotatedData) gives images with the boxes of their objects: a net that finds objects is "
+              "measured by crema test, and crema detect shows what it finds with its deploy net, whose Input "
+              "layer takes the place of this one");
+    }
+    const bool of_pixels = layer->type() == "DenseImageData" || layer->type() == "ImageSegData";  // labels
+    if (layer->type() != "Data" && layer->type() != "ImageData" && layer->type() != "MemoryData" && !of_pixels) {
       throw UserError(Where(i, "type"),
                       "layer \"" + layer->name() + "\" (" + layer->type() +
                           ") gives no images with one class each, as Data, ImageData, MemoryData and " +
@@ -111,12 +132,15 @@ class Conversion {
       net_.list = FindFile(param.source(), {DirectoryOf(path_)});
       net_.list_root = FindFile(param.root_folder(), {DirectoryOf(path_)});
       net_.list_label_count = param.label_count();
-      if (param.new_height() > 0) net_.transform.set_resize_height(param.new_height());
-      if (param.new_width() > 0) net_.transform.set_resize_width(param.new_width());
+      TakeSize(param);
       const bool grey = !param.is_color() || net_.transform.force_gray();
       net_.transform.clear_force_gray();
       net_.transform.clear_force_color();
       grey ? net_.transform.set_force_gray(true) : net_.transform.set_force_color(true);
+    } else if (layer->type() == "DenseImageData") {
+      TakeSize(layer->dense_image_data_param());
+    } else if (layer->type() == "ImageSegData") {
+      TakeSize(layer->image_data_param());
     }
     std::set<std::string> labels(layer->top().begin() + 1, layer->top().end());
     LayerParameter input;
@@ -135,6 +159,14 @@ class Conversion {
     }
     *layer = std::move(input);
     RemoveReadersOf(&labels);
+  }
+
+  // As a layer that reads image files resizes them.
+  template <typename Param>
+  void TakeSize(const Param& param) {
+    if (param.new_height() > 0) net_.transform.set_resize_height(param.new_height());
+    if (param.new_width() > 0) net_.transform.set_resize_width(param.new_width());
+    if (!param.is_color()) net_.transform.set_force_gray(true);
   }
 
   // Takes out what reads labels, or what came of them.
@@ -185,10 +217,11 @@ class Conversion {
                           "in a CtcDecoder");
     }
     if (needs_scores_ && loss < 0 && accuracy < 0) {
-      throw UserError(Location{path_},
-                      "has neither a SoftmaxWithLoss nor an Accuracy layer in TEST that reads the labels of its data; "
-                      "use the deploy net, which ends in the scores of the classes; where a command has --blob, it may "
-                      "name any blob");
+      throw UserError(
+          Location{path_},
+          "has neither a SoftmaxWithLoss nor an Accuracy layer in TEST that reads the labels of its data; "
+          "use the deploy net, which ends in the scores of the classes, or name what is wanted with "
+          "--blob=NAME: crema extract and export take any blob, such as what the loss of a regression reads");
     }
   }
 

@@ -166,6 +166,37 @@ TEST_F(FeatureFile, LmdbHoldsDatums) {
   }
 }
 
+TEST_F(FeatureFile, SeveralLabelsAreColumns) {
+  const std::vector<float> labels = {0.5f, -3};
+  const float number = 2;
+  for (const std::string name : {"f.csv", "f_lmdb", "f.h5"}) {
+    std::unique_ptr<FeatureWriter> writer;
+    try {
+      writer = MakeFeatureWriter({.path = folder_ / name, .labels = 2}, {{"x", {1}}});
+    } catch (const EnvironmentError&) {
+      continue;  // there is no HDF5 here
+    }
+    writer->Put("a", std::span(labels), {&number});
+    writer->Put("b", std::span(labels), {&number});
+    writer->Commit();
+    if (name == "f.h5") {
+      EXPECT_EQ(OpenHdf5(folder_ / name)->Extents("label"), (std::vector<int64_t>{2, 2}));
+      std::vector<float> read(4);
+      OpenHdf5(folder_ / name)->Read("label", read.data());
+      EXPECT_EQ(read, (std::vector<float>{0.5f, -3, 0.5f, -3}));
+    }
+  }
+  std::ifstream file(folder_ / "f.csv");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  EXPECT_EQ(text, "record,label_0,label_1,0\na,0.5,-3,2\nb,0.5,-3,2\n");
+  DatumView datum;
+  const auto records = OpenRecordSource(folder_ / "f_lmdb");
+  ASSERT_EQ(ParseDatum(records->Read(1), &datum), nullptr);
+  std::vector<float> read(2);
+  ASSERT_EQ(ReadDatumLabels(datum, 2, read.data()), "");
+  EXPECT_EQ(read, labels);
+}
+
 TEST_F(FeatureFile, OfOneAxisIsWrittenAsChannels) {
   const auto writer = MakeFeatureWriter({folder_ / "f.lmdb/"}, {{"fc", {8}}});
   writer->Put("a", 1, {kNumbers.data()});

@@ -145,8 +145,8 @@ class Rows : public ImageItems {
   std::string Name(uint64_t i) const override { return "image " + std::to_string(i); }
   std::optional<ImageSize> Size(uint64_t) const override { return ImageSize{1, 1, width_}; }
   std::string Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,
-                   int64_t* label) const override {
-    *label = static_cast<int64_t>(i);
+                   ItemLabel* label) const override {
+    label->number = static_cast<int64_t>(i);
     if (i == 1) return "broken";
     Image image = Ramp(1, width_);
     for (int x = 0; x < width_; ++x) image.row(0)[x] = static_cast<uint8_t>(image.row(0)[x] + 10 * i);

@@ -129,9 +129,9 @@ class Numbers : public ImageItems {
   std::string Name(uint64_t i) const override { return "image " + std::to_string(i); }
   std::optional<ImageSize> Size(uint64_t) const override { return ImageSize{1, 1, 2}; }
   std::string Load(uint64_t i, const ImagePreparation&, PreparationBuffers*, float* out,
-                   int64_t* label) const override {
+                   ItemLabel* label) const override {
     out[0] = out[1] = static_cast<float>(i + 1);
-    *label = static_cast<int64_t>(i);
+    label->number = static_cast<int64_t>(i);
     return i % 3 == 2 ? "broken" : "";
   }
 };
@@ -170,7 +170,7 @@ TEST(ImageBatcher, DeliversAllImagesOnceAndZerosForBrokenOnes) {
         const bool there = row < batch.count, broken = there && seen % 3 == 2;
         EXPECT_EQ(batch.data[row * 2 + 1], there && !broken ? static_cast<float>(seen + 1) : 0) << seen;
         if (!there) continue;
-        EXPECT_EQ(batch.labels[row], static_cast<int64_t>(seen));
+        EXPECT_EQ(batch.labels[row].number, static_cast<int64_t>(seen));
         EXPECT_EQ(batch.problems[row], broken ? "broken" : "");
       }
     }

@@ -137,6 +137,21 @@ TEST_F(SeveralLabels, ADatabaseTrainsANetThatTellsSeveralThings) {
     EXPECT_TRUE(refused.Says("has 3 labels instead of a class")) << refused.err;
   }
 
+  // What the net says of each, beside its labels; of the deploy net, and of the one for training.
+  const std::string heading = "record,label_0,label_1,label_2,0,1,2\n";
+  const std::string label = R"(\n\d+_\d+\.png,[01],[01],[01],)";
+  for (const std::vector<std::string>& source : std::vector<std::vector<std::string>>{
+           {"--model=deploy.prototxt", "own_val_lmdb"}, {"--model=net.prototxt", "--blob=scores"}}) {
+    std::vector<std::string> words = {"crema", "extract", "--weights=own_iter_150.caffemodel", "--output=said.csv",
+                                      "--force"};
+    words.insert(words.end(), source.begin(), source.end());
+    const Finished extracted = Run(words);
+    EXPECT_EQ(extracted.exit_code, 0) << extracted.err;
+    const std::string said = ReadText(folder_ / "said.csv");
+    EXPECT_TRUE(said.starts_with(heading)) << said;
+    EXPECT_EQ(FindAll(said, "(" + label + ")").size(), 16u) << said;
+  }
+
   // As files, and back.
   const Finished exported = Run({"db_tool", "export", "own_train_lmdb", "seen"});
   ASSERT_EQ(exported.exit_code, 0) << exported.err;
