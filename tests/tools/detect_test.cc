@@ -245,6 +245,12 @@ TEST_F(Detect, SaysMistakes) {
   folder_.Write("deploy.prototxt",
                 std::string(kDetectedNet).substr(0, std::string(kDetectedNet).find("layer { name: \"found\"")));
   EXPECT_TRUE(Run({"red.png"}).Says("the net has no DetectionOutput layer"));
+  folder_.Write(
+      "deploy.prototxt",
+      "layer { name: \"data\" type: \"AnnotatedData\" top: \"data\" top: \"label\" include { phase: TEST } }\n" +
+          std::string(kDetectedNet).substr(std::string(kDetectedNet).find("layer { name: \"mean\"")));
+  EXPECT_TRUE(
+      Run({"red.png"}).Says("is measured by crema test, and crema detect shows what it finds with its deploy net"));
 }
 
 }  // namespace
