@@ -133,10 +133,6 @@ class Conversion {
       net_.list_root = FindFile(param.root_folder(), {DirectoryOf(path_)});
       net_.list_label_count = param.label_count();
       TakeSize(param);
-      const bool grey = !param.is_color() || net_.transform.force_gray();
-      net_.transform.clear_force_gray();
-      net_.transform.clear_force_color();
-      grey ? net_.transform.set_force_gray(true) : net_.transform.set_force_color(true);
     } else if (layer->type() == "DenseImageData") {
       TakeSize(layer->dense_image_data_param());
     } else if (layer->type() == "ImageSegData") {
@@ -166,7 +162,10 @@ class Conversion {
   void TakeSize(const Param& param) {
     if (param.new_height() > 0) net_.transform.set_resize_height(param.new_height());
     if (param.new_width() > 0) net_.transform.set_resize_width(param.new_width());
-    if (!param.is_color()) net_.transform.set_force_gray(true);
+    const bool grey = !param.is_color() || net_.transform.force_gray();
+    net_.transform.clear_force_gray();
+    net_.transform.clear_force_color();
+    grey ? net_.transform.set_force_gray(true) : net_.transform.set_force_color(true);
   }
 
   // Takes out what reads labels, or what came of them.
