@@ -117,6 +117,26 @@ void WarnOfBlanks(Compilation& c) {
   }
 }
 
+// One takes 0 for no, the other for a label that does not count.
+void WarnOfLabelsOfTwoKinds(Compilation& c) {
+  const Graph& graph = c.net.graph;
+  for (const Node& node : graph.nodes) {
+    if (node.type->name != "MultiLabelAccuracy" || node.bottoms.size() < 2) continue;
+    for (const Value::Use& use : graph.values[node.bottoms[1]].uses) {
+      const Node& loss = graph.nodes[use.node];
+      if (loss.type->name != "SigmoidCrossEntropyLoss" || use.bottom != 1) continue;
+      const std::string& label = graph.values[node.bottoms[1]].name;
+      c.diagnostics.Warning(
+          c.Where(node, "bottom"),
+          "layer \"" + node.name() + "\" (" + node.type->name + ") and layer \"" + loss.name() + "\" (" +
+              loss.type->name + ") both read \"" + label +
+              "\": to the loss 0 means no, here it means that a label does not count, and no is below 0, so that "
+              "without such labels only the yes are measured; for this layer make labels of -1 and 1 of those of 0 and "
+              "1: Power with power_param { scale: 2 shift: -1 }");
+    }
+  }
+}
+
 void RefuseOverwriting(Compilation& c) {
   for (const Overwriting& found : FindOverwriting(c.net.graph, c.net.graph)) {
     c.diagnostics.Error(c.Where(*found.writer, found.file->field), Describe(found));
@@ -163,6 +183,7 @@ void InferShapes(Compilation& c) {
     }
   }
   WarnOfBlanks(c);
+  WarnOfLabelsOfTwoKinds(c);
   RefuseOverwriting(c);
   if (!c.diagnostics.has_errors()) CheckOverridesAreUsed(c);
 }

@@ -52,6 +52,23 @@ TEST(InferShapes, WarnsWhereLayersDisagreeOnTheBlank) {
             "read the same scores, give them one blank_label");
 }
 
+TEST(InferShapes, WarnsWhereLabelsMeanTwoThings) {
+  const std::string net =
+      L("Input", "in", {}, {"s", "label"}, "input_param { shape { dim: 4 dim: 3 } shape { dim: 4 dim: 3 } }") +
+      L("SigmoidCrossEntropyLoss", "loss", {"s", "label"}, {"loss"});
+  const std::string signs = L("Power", "p", {"label"}, {"signs"}, "power_param { scale: 2 shift: -1 }");
+  EXPECT_EQ(Build(net + signs + L("MultiLabelAccuracy", "m", {"s", "signs"}, {"m"}))->warnings.size(), 0u);
+  const auto mixed = Build(net + L("MultiLabelAccuracy", "m", {"s", "label"}, {"m"}));
+  ASSERT_EQ(mixed->warnings.size(), 1u);
+  EXPECT_EQ(mixed->warnings[0].where.line, 3);
+  EXPECT_EQ(
+      mixed->warnings[0].message,
+      "layer \"m\" (MultiLabelAccuracy) and layer \"loss\" (SigmoidCrossEntropyLoss) both read \"label\": to the "
+      "loss 0 means no, here it means that a label does not count, and no is below 0, so that without such labels "
+      "only the yes are measured; for this layer make labels of -1 and 1 of those of 0 and 1: Power with "
+      "power_param { scale: 2 shift: -1 }");
+}
+
 TEST(ResolveBlobs, ReportsEveryMistakeAtItsPlace) {
   const std::string error = ErrorOf(kInput +                // line 1
                                     Ip("a", "dta", "a") +   // line 2
