@@ -11,8 +11,8 @@
 #include "crema/files.h"
 #include "crema/net.h"
 #include "crema/tensor.h"
-#include "schema/weights_files.h"
 #include "tools/command_line.h"
+#include "tools/weights_flag.h"
 
 DECLARE_string(model);
 DECLARE_string(weights);
@@ -34,9 +34,6 @@ namespace crema::tools {
 
 // The table entries of the flags above.
 Flag ModelFlag();
-Flag WeightsFlag(bool required);
-// Of commands that use a net with weights.
-Flag MissingFlag();
 Flag PhaseFlag(const std::string& help);
 Flag LevelFlag();
 Flag StageFlag();
@@ -70,23 +67,10 @@ void ApplyThreads();
 NetOptions NetOptionsOf(const CommandLine& line);
 // Reads --model; a solver file is told apart.
 NetFile ReadModel(const CommandLine& line);
-// Reads `files`, separated by commas.
-WeightsFiles WeightsOf(const CommandLine& line, const std::string& files);
-// Throws UserError where one of them gave nothing to --model, which has parameters.
-void RefuseUnused(const CommandLine& line, const WeightsFiles& weights, const WeightsReport& report);
 // How much the first of its data layers reads that knows it.
 DataExtent ExtentOf(Net& net);
 // Throws UserError where a layer of the net waits for a program to fill it; names the commands that take such a net.
 void RefuseDeployNet(const Net& net);
-// Copies the files of --weights into the net, in their order. What comes back is of all of them together. Throws
-// UserError where one gives nothing.
-WeightsReport CopyWeightsFlag(const CommandLine& line, Net& net);
-// Says on stderr which layers --weights had nothing for. Throws UserError where there are `needed` ones (NeededWeights)
-// among them, unless --missing says fill.
-void CheckMissing(const CommandLine& line, const WeightsReport& report, const std::vector<std::string>& needed);
-// Both, for a net that is to be used; says on stderr where a BN of SegNet that reads statistics (bn_mode: INFERENCE)
-// gets what a net that normalises by the batch saved.
-void LoadWeightsFlag(const CommandLine& line, Net& net);
 // One line each on stderr.
 void PrintWarnings(const std::vector<Diagnostic>& warnings);
 
