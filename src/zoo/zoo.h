@@ -41,8 +41,8 @@ struct ModelCopy {
 };
 
 // Copies the model's card, prototxt and text files, and weights into `folder`, which is made where it is absent. A
-// solver file's `net` is then beside it, and its snapshots go into the new folder's snapshots/, so that the copy trains
-// from everywhere. Throws UserError where a file exists, unless `force`; nothing is copied then.
+// solver file's `net` is then beside it, and so are its snapshots, under its name, so that the copy trains from
+// everywhere. Throws UserError where a file exists, unless `force`; nothing is copied then.
 ModelCopy CopyModel(const ZooModel& model, const std::string& folder, bool force);
 
 }  // namespace crema

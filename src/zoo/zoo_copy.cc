@@ -23,11 +23,13 @@ bool IsPartOfModel(const fs::path& path, const Card& card) {
          name == card.weights;
 }
 
-// What a solver file names, as the copy is to have it; empty to leave it.
-std::string Rewritten(const std::string& field, const std::string& value, const ZooModel& model) {
+// What a solver file names, as the copy is to have it. An empty snapshot_prefix is the solver file's own path: of
+// several copies, wherever training is started, none writes over another's snapshots.
+std::optional<std::string> Rewritten(const std::string& field, const std::string& value, const ZooModel& model) {
+  if (field == "snapshot_prefix") return "";
   const std::string name = fs::path(value).filename().string();
-  if (field == "snapshot_prefix") return "snapshots/" + (name.empty() ? model.card.name : name);
-  return !name.empty() && fs::exists(fs::path(model.folder) / name) ? name : "";
+  if (name.empty() || !fs::exists(fs::path(model.folder) / name)) return std::nullopt;
+  return name;
 }
 
 struct Quoted {
@@ -62,10 +64,10 @@ std::string RewriteSolver(const std::string& file, const std::string& text, cons
     const size_t begin = std::min(line.find_first_not_of(" \t"), line.size()), end = EndOfWord(line, begin);
     const std::string field = line.substr(begin, end - begin);
     const std::optional<Quoted> quoted = fields.count(field) > 0 ? QuotedBehind(line, end) : std::nullopt;
-    const std::string value = quoted ? Rewritten(field, quoted->value, model) : "";
-    if (!value.empty()) {
-      copy->rewritten.push_back(file + ": " + field + ": \"" + value + "\"");
-      line.replace(quoted->begin, quoted->end - quoted->begin, "\"" + value + "\"");
+    if (const auto value = quoted ? Rewritten(field, quoted->value, model) : std::nullopt) {
+      copy->rewritten.push_back(file + ": " + field + ": \"" + *value + "\"");
+      line.replace(quoted->begin, quoted->end - quoted->begin, "\"" + *value + "\"");
+      if (value->empty()) result += "# Snapshots lie beside this file and have its name.\n";
     }
     result += line + "\n";
   }
@@ -139,9 +141,7 @@ ModelCopy CopyModel(const ZooModel& model, const std::string& folder, bool force
       continue;
     }
     std::string text = ReadTextFile(file.string());
-    const size_t rewritten = copy.rewritten.size();
     if (name.find("solver") != std::string::npos) text = RewriteSolver(name, text, model, &copy);
-    if (copy.rewritten.size() > rewritten) MakeFolders(fs::path(folder) / "snapshots");
     FindPaths(name, text, &copy);
     AtomicFile out(target);
     out.Write(text);

@@ -122,11 +122,33 @@ TEST_F(Zoo, CopyTrainsFromAnywhere) {
   EXPECT_FALSE(fs::exists(folder_ / "my/tiny/notes.md"));
   EXPECT_EQ(ReadText(folder_ / "my/tiny/solver.prototxt"),
             "# net: \"commented\"\nnet: \"train_val.prototxt\"  # the net\nbase_lr: 0.1\n"
-            "lr_policy: \"fixed\"\nmax_iter: 2\nsnapshot_prefix: \"snapshots/tiny\"\nsnapshot: 2\n");
+            "lr_policy: \"fixed\"\nmax_iter: 2\n# Snapshots lie beside this file and have its name.\n"
+            "snapshot_prefix: \"\"\nsnapshot: 2\n");
   const Finished train =
       RunProgram({"train", "--solver=" + (folder_ / "my/tiny/solver.prototxt").string()}, {.folder = "/"});
   EXPECT_EQ(train.exit_code, 0) << train.err;
-  EXPECT_TRUE(fs::exists(folder_ / "my/tiny/snapshots/tiny_iter_2.caffemodel"));
+  EXPECT_TRUE(fs::exists(folder_ / "my/tiny/solver_iter_2.caffemodel"));
+  EXPECT_TRUE(train.Says("Snapshots: " + (folder_ / "my/tiny/solver_iter_*").string())) << train.err;
+}
+
+TEST_F(Zoo, CopiesWriteTheirOwnSnapshots) {
+  fs::create_directories(folder_ / "snapshots");  // which a relative prefix of that name would take
+  for (const char* name : {"a", "b"}) ASSERT_EQ(Run({"copy", "tiny", name}).exit_code, 0);
+  for (const char* name : {"a", "b"}) {
+    const Finished train =
+        RunProgram({"train", std::string("--solver=") + name + "/solver.prototxt"}, {.folder = folder_.path()});
+    ASSERT_EQ(train.exit_code, 0) << train.err;
+    EXPECT_TRUE(fs::exists(folder_ / name / "solver_iter_2.caffemodel")) << name;
+  }
+  EXPECT_TRUE(fs::is_empty(folder_ / "snapshots"));
+  // From within a copy the other one's net would be taken for its own.
+  const Finished within = RunProgram({"train", "--solver=../b/solver.prototxt"}, {.folder = (folder_ / "a").string()});
+  EXPECT_TRUE(
+      within.Says("net \"train_val.prototxt\" is read from the working directory, and "
+                  "\"../b/train_val.prototxt\" is another file"))
+      << within.err;
+  const Finished at_home = RunProgram({"train", "--solver=../a/solver.prototxt"}, {.folder = (folder_ / "a").string()});
+  EXPECT_FALSE(at_home.Says("another file")) << at_home.err;
 }
 
 TEST_F(Zoo, CopyReplacesOnlyByForce) {
