@@ -1,10 +1,16 @@
 // crema import: a file of ONNX, or a net of Darknet with its weights, as a net and its weights.
 #include "darknet/import.h"
 
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <iostream>
+#include <iterator>
+#include <system_error>
 
 #include "base/atomic_file.h"
 #include "base/number_text.h"
+#include "base/paths.h"
 #include "base/printable.h"
 #include "crema/error.h"
 #include "onnx/import.h"
@@ -17,6 +23,7 @@ DEFINE_bool(softmax, false, "put a Softmax behind the scores");
 DEFINE_bool(swap_channels, false, "the net takes blue first");
 
 DECLARE_int32(batch);
+DECLARE_bool(force);
 DECLARE_string(data);
 DECLARE_string(output);
 
@@ -30,22 +37,49 @@ void PrintTensors(const char* kind, const std::vector<ImportedNet::Tensor>& tens
   }
 }
 
-void WriteNet(const std::string& path, const std::string& comment, const google::protobuf::Message& net) {
-  AtomicFile file(path);
-  file.Write("# " + comment + "\n" + TextOf(net));
-  file.Commit();
+struct TextOutput {
+  std::string path, text;
+};
+
+TextOutput NetText(const std::string& path, const std::string& comment, const google::protobuf::Message& net) {
+  return {path, "# " + comment + "\n" + TextOf(net)};
 }
 
 // What trains the net; it begins with the weights that were read.
-void WriteTraining(DarknetTraining training) {
+std::vector<TextOutput> TrainingTexts(DarknetTraining training) {
   const std::string net = FLAGS_output + "_train_val.prototxt", solver = FLAGS_output + "_solver.prototxt";
   training.solver.set_net(net);
   training.solver.add_weights(FLAGS_output + ".caffemodel");
   training.solver.set_snapshot_prefix(FLAGS_output);
-  WriteNet(net, "Trains what " + Printable(FLAGS_model) + " says.", training.net);
-  WriteNet(solver, "train --solver=" + Printable(solver), training.solver);
-  std::cout << solver << ", " << net << ": train it on " << FLAGS_data << "_train_lmdb and " << FLAGS_data
-            << "_val_lmdb\n";
+  return {NetText(solver, "train --solver=" + Printable(solver), training.solver),
+          NetText(net, "Trains what " + Printable(FLAGS_model) + " says.", training.net)};
+}
+
+// Whether `path` is a file with other bytes than these, which `bytes` makes, `size` in number.
+bool HoldsSomethingElse(const std::string& path, uint64_t size, const std::function<std::string()>& bytes) {
+  std::error_code absent;
+  const uint64_t present = std::filesystem::file_size(path, absent);
+  if (absent) return IsTaken(path);  // by a folder, or a link to nowhere
+  if (present != size) return true;
+  std::ifstream stream(path, std::ios::binary);
+  const std::string held((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  return held != bytes();
+}
+
+// Nets are made to be edited after they are written.
+void RefuseToReplace(const std::vector<TextOutput>& texts, const std::string& weights, const NetParameter& model) {
+  if (FLAGS_force) return;
+  Diagnostics problems;
+  const auto refuse = [&](const std::string& path) {
+    problems.Error({path, 0, 0},
+                   "exists already, and is not what would be written now; give another --output, or "
+                   "--force to replace it");
+  };
+  for (const TextOutput& output : texts) {
+    if (HoldsSomethingElse(output.path, output.text.size(), [&] { return output.text; })) refuse(output.path);
+  }
+  if (HoldsSomethingElse(weights, model.ByteSizeLong(), [&] { return model.SerializeAsString(); })) refuse(weights);
+  problems.ThrowIfErrors();
 }
 
 ImportedNet ImportOnnx(const CommandLine& line) {
@@ -98,13 +132,26 @@ int Run(const CommandLine& line) {
   PrintWarnings(imported.notes);
 
   const std::string net = FLAGS_output + ".prototxt", weights = FLAGS_output + ".caffemodel";
+  std::vector<TextOutput> texts = {
+      NetText(net, "Of " + Printable(FLAGS_model) + "; its weights: " + Printable(weights), imported.net)};
+  if (!FLAGS_data.empty()) {
+    for (TextOutput& text : TrainingTexts(std::move(training))) texts.push_back(std::move(text));
+  }
+  RefuseToReplace(texts, weights, imported.weights);
   WriteModel(weights, imported.weights);
-  WriteNet(net, "Of " + Printable(FLAGS_model) + "; its weights: " + Printable(weights), imported.net);
+  for (const TextOutput& output : texts) {
+    AtomicFile file(output.path);
+    file.Write(output.text);
+    file.Commit();
+  }
   std::cout << net << ", " << weights << ": " << imported.nodes << (darknet ? " sections in " : " nodes in ")
             << imported.net.layer_size() << " layers, " << FormatCount(imported.parameters) << " parameters\n";
   PrintTensors("input   ", imported.inputs);
   PrintTensors("output  ", imported.outputs);
-  if (!FLAGS_data.empty()) WriteTraining(std::move(training));
+  if (!FLAGS_data.empty()) {
+    std::cout << texts[1].path << ", " << texts[2].path << ": train it on " << FLAGS_data << "_train_lmdb and "
+              << FLAGS_data << "_val_lmdb\n";
+  }
   return kExitSuccess;
 }
 
@@ -122,8 +169,9 @@ const Command& ImportCommand() {
                 {.name = "weights", .value = "FILE.weights", .help = "the weights of a .cfg, which needs them"},
                 {.name = "output",
                  .value = "PREFIX",
-                 .help = "PREFIX.prototxt and PREFIX.caffemodel are written; ones that are there are replaced",
+                 .help = "PREFIX.prototxt and PREFIX.caffemodel are written",
                  .required = true},
+                {.name = "force", .value = "", .help = "replace files that exist and hold something else"},
                 {.name = "data",
                  .value = "DB",
                  .help = "of a .cfg with [yolo] or [region]: also write PREFIX_solver.prototxt and "

@@ -52,7 +52,7 @@ TEST_F(Import, WritesANetThatPredicts) {
 TEST_F(Import, TakesBatchAndShape) {
   const Finished batch = Run({"import", "--model=net.onnx", "--output=back", "--batch=5"});
   EXPECT_NE(batch.out.find("input   data  5x3x4x4\n"), std::string::npos) << batch.out << batch.err;
-  const Finished shape = Run({"import", "--model=net.onnx", "--output=back", "--shape=data=2,3,4,4"});
+  const Finished shape = Run({"import", "--model=net.onnx", "--output=back", "--force", "--shape=data=2,3,4,4"});
   EXPECT_NE(shape.out.find("output  prob  2x3\n"), std::string::npos) << shape.out << shape.err;
 }
 
@@ -66,6 +66,28 @@ layer { name: "score" type: "InnerProduct" bottom: "data" top: "score" inner_pro
   const Finished done = Run({"import", "--model=scores.onnx", "--output=back", "--softmax"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_NE(done.out.find("output  prob  1x3\n"), std::string::npos) << done.out;
+}
+
+TEST_F(Import, ReplacesWhatItDidNotWriteByForceOnly) {
+  const std::vector<std::string> words = {"import", "--model=net.onnx", "--output=back"};
+  folder_.Write("back.caffemodel", "of a training");
+  const Finished weights = Run(words);
+  EXPECT_EQ(weights.exit_code, 2);
+  EXPECT_TRUE(weights.Says("back.caffemodel: error: exists already")) << weights.err;
+  EXPECT_FALSE(fs::exists(folder_ / "back.prototxt"));
+  fs::remove(folder_ / "back.caffemodel");
+  ASSERT_EQ(Run(words).exit_code, 0);
+  EXPECT_EQ(Run(words).exit_code, 0) << "the same once more";
+  const std::string net = ReadText(folder_ / "back.prototxt");
+  folder_.Write("back.prototxt", net + "# edited\n");
+  const Finished edited = Run(words);
+  EXPECT_EQ(edited.exit_code, 2);
+  EXPECT_TRUE(edited.Says("back.prototxt: error: exists already")) << edited.err;
+  EXPECT_EQ(ReadText(folder_ / "back.prototxt"), net + "# edited\n");
+  std::vector<std::string> forced = words;
+  forced.push_back("--force");
+  EXPECT_EQ(Run(forced).exit_code, 0);
+  EXPECT_EQ(ReadText(folder_ / "back.prototxt"), net);
 }
 
 TEST_F(Import, LeavesNothingBehindAMistake) {
