@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "crema/error.h"
+#include "crema/solver.pb.h"
 
 namespace crema {
 
@@ -19,12 +20,17 @@ bool IsText(const std::string& head) {
 }
 
 // What the first two fields tell: NetParameter starts with a name or with layers, SolverState and BlobProto with
-// numbers.
+// numbers, but crema's SolverState with the type of the solver.
 std::string OtherMessage(WireReader* reader) {
+  static const std::string state =
+      "is the state of a solver, not the weights of a net; give it with --snapshot, or give the .caffemodel that was "
+      "written beside it";
   WireTag first, second;
   try {
     const uint64_t end = reader->size();
-    if (!reader->NextTag(end, &first) || first.field != 1 || first.type != WireType::kVarint) return {};
+    if (!reader->NextTag(end, &first)) return {};
+    if (first.field == SolverState::kSolverTypeFieldNumber) return state;
+    if (first.field != 1 || first.type != WireType::kVarint) return {};
     reader->Skip(first, end);
     if (reader->NextTag(end, &second) && second.field == 2 && second.type == WireType::kVarint) {
       return "is a single blob, such as the mean that compute_image_mean writes, not the weights of a net";
@@ -32,8 +38,7 @@ std::string OtherMessage(WireReader* reader) {
   } catch (const WireError&) {
     return {};
   }
-  return "is the state of a solver, not the weights of a net; give it with --snapshot, "
-         "or give the .caffemodel that was written beside it";
+  return state;
 }
 
 }  // namespace

@@ -262,6 +262,9 @@ TEST_F(WeightsTest, OtherFilesAreNamed) {
   state.set_learned_net("x.caffemodel");
   state.add_history()->add_data(1);
   expect(state.SerializeAsString(), "is the state of a solver, not the weights of a net; give it with --snapshot");
+  SolverState type;  // what a .solverstate of crema begins with
+  type.set_solver_type("SGD");
+  expect(type.SerializeAsString() + state.SerializeAsString(), "is the state of a solver, not the weights of a net;");
   BlobProto mean;
   mean.set_num(1);
   mean.set_channels(3);
