@@ -121,6 +121,7 @@ int TrainHere(const CommandLine& line, const SolverFile& file, SolverOptions opt
   const std::string prefix = SnapshotPrefix(file.solver, options);
   if (first && !prefix.empty()) lock.emplace(prefix);
   Solver solver(file, options);
+  if (first) LogDevices(options.devices);
   if (lock) PrepareSnapshots(prefix, file.solver, *lock);
   RefuseInputs(solver.net(), "the train net");
   for (int i = 0; i < solver.test_nets(); ++i) RefuseInputs(solver.test_net(i), "test net #" + std::to_string(i));
@@ -142,8 +143,15 @@ void LogToFolder() {
   FLAGS_logbufsecs = 0;
 }
 
+// Files of the log hold why a training ended; on stderr it is said as all errors are.
+void LogToFilesOnly(const std::string& text) {
+  if (FLAGS_log_dir.empty()) return;
+  FLAGS_alsologtostderr = false;
+  FLAGS_stderrthreshold = google::NUM_SEVERITIES;
+  LOG(ERROR) << text;
+}
+
 int Run(const CommandLine& line) {
-  LogToFolder();
   if (line.has("join")) return RunWorker(line);
   if (FLAGS_solver.empty()) {
     throw UserError(Location{line.program, 0, 0}, "--solver=FILE is missing (or --join=ENDPOINT, for a worker)");
@@ -175,6 +183,16 @@ int Run(const CommandLine& line) {
   return TrainHere(line, file, std::move(options));
 }
 
+int RunLogged(const CommandLine& line) {
+  LogToFolder();
+  try {
+    return Run(line);
+  } catch (const std::exception& error) {
+    LogToFilesOnly(error.what());
+    throw;
+  }
+}
+
 }  // namespace
 
 const Command& TrainCommand() {
@@ -195,7 +213,7 @@ const Command& TrainCommand() {
                      "go on from this .solverstate as if training had never stopped; auto: from the newest whole one "
                      "that this solver file wrote, or from the start where there is none"},
                 {.name = "level", .value = "N", .help = "level of the train net's state"},
-                {.name = "stage", .value = "A[,B]", .help = "stages of the train net's state"},
+                StageFlag("stages of the train net's state"),
                 ThreadsFlag(),
                 DataThreadsFlag(),
                 ProfileFlag(),
@@ -237,7 +255,7 @@ const Command& TrainCommand() {
             "The log goes to stderr in Caffe's words: 2>&1 | tee train.log keeps it for its tools.\n"
             "Exit codes: 0 done or stopped as asked, 1 a file that cannot be read or written, or a GPU or\n"
             "workers that are not there, 2 a mistake in the flags, files or data, or a loss that is not finite.\n",
-        .run = Run,
+        .run = RunLogged,
     };
     for (Flag& flag : ClusterFlags()) c.flags.push_back(std::move(flag));
     return c;

@@ -30,7 +30,21 @@ void WriteToGlog(bool error, const std::string& line) {
   }
 }
 
-void WriteToStderr(bool, const std::string& line) { std::cerr << line << "\n"; }
+void WarnInGlog(bool error, const std::string& line) {
+  if (error) {
+    LOG(ERROR) << line;
+  } else {
+    LOG(WARNING) << line;
+  }
+}
+
+void WriteNotice(bool error, const std::string& line) {
+  if (FLAGS_log_dir.empty()) {
+    std::cerr << line << "\n";
+  } else {
+    WarnInGlog(error, line);
+  }
+}
 
 }  // namespace
 
@@ -47,21 +61,24 @@ std::vector<std::string> ClassLines(const OutputValue& output) {
   return lines;
 }
 
-LogObserver::LogObserver() : LogObserver(WriteToGlog, WriteToStderr) {}
+LogObserver::LogObserver() : LogObserver(WriteToGlog, WriteNotice, WarnInGlog) {}
 
-LogObserver::LogObserver(Write log, Write notice) : log_(std::move(log)), notice_(std::move(notice)) {}
+LogObserver::LogObserver(Write log, Write notice, Write notice_in_training)
+    : log_(std::move(log)), notice_(std::move(notice)), notice_in_training_(std::move(notice_in_training)) {}
 
 void LogObserver::OnNotice(const Diagnostic& notice) {
-  if (notices_.insert(notice.ToString()).second) {
-    notice_(notice.severity == Diagnostic::Severity::kError, notice.ToString());
-  }
+  if (!notices_.insert(notice.ToString()).second) return;
+  const Write& write = started_ && notice_in_training_ ? notice_in_training_ : notice_;
+  write(notice.severity == Diagnostic::Severity::kError, notice.ToString());
 }
 
 void LogObserver::OnStart(const TrainingStart& start) {
+  started_ = true;
   plateau_ = start.lr_policy == "plateau";
   Log("Starting Optimization");
   Log("Solving " + start.net);
   Log("Learning Rate Policy: " + start.lr_policy);
+  if (!start.snapshot_prefix.empty()) Log("Snapshots: " + start.snapshot_prefix + "_iter_*");
   if (start.threads > 1) {
     Log(Text("Hogwild: ", start.threads,
              " threads change the same parameters, each with batch_size records of its own"));

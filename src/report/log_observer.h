@@ -17,9 +17,12 @@ class LogObserver : public Observer {
   // Gets one line without its end, and whether it tells of an error.
   using Write = std::function<void(bool error, const std::string& line)>;
 
-  // Log lines go to glog, which puts Caffe's prefix before them; notices to stderr as a compiler would print them.
+  // Log lines go to glog, which puts Caffe's prefix before them, and so do notices once training has started: tools
+  // that read logs find a prefix in every line. What is said of files before goes to stderr as a compiler would print
+  // it, but to glog where that writes files.
   LogObserver();
-  LogObserver(Write log, Write notice);
+  // Without `notice_in_training` these are notices, too.
+  LogObserver(Write log, Write notice, Write notice_in_training = nullptr);
 
   // Prints the notice unless the same was printed before.
   void OnNotice(const Diagnostic& notice) override;
@@ -43,7 +46,8 @@ class LogObserver : public Observer {
  private:
   void Log(const std::string& line) { log_(false, line); }
 
-  Write log_, notice_;
+  Write log_, notice_, notice_in_training_;
+  bool started_ = false;
   bool plateau_ = false;  // of lr_policy
   std::set<std::string> notices_;
 };

@@ -75,6 +75,26 @@ TEST_F(LogLines, SmallLearningRatesKeepTheirExponent) {
   EXPECT_EQ(std::stof(Search(lines_.back(), kLearningRate)[1]), 1e-5f);
 }
 
+// Between Caffe's lines, which scripts take apart by their prefix.
+TEST(LogNotices, HaveALineOfTheLogOnceTrainingStarted) {
+  std::vector<std::string> notices, logged;
+  const auto into = [](std::vector<std::string>* lines) {
+    return [lines](bool, const std::string& line) { lines->push_back(line); };
+  };
+  std::vector<std::string> lines;
+  LogObserver log(into(&lines), into(&notices), into(&logged));
+  Diagnostic notice;
+  notice.severity = Diagnostic::Severity::kWarning;
+  notice.message = "of a file";
+  log.OnNotice(notice);
+  log.OnStart({});
+  log.OnNotice(notice);  // told already
+  notice.message = "of a slow disk";
+  log.OnNotice(notice);
+  EXPECT_EQ(notices, std::vector<std::string>{"warning: of a file"});
+  EXPECT_EQ(logged, std::vector<std::string>{"warning: of a slow disk"});
+}
+
 TEST_F(LogLines, DisplayWithoutTimeDoesNotDivide) {
   Display display;
   display.smoothed_loss = 2.3f;
