@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/input_file.h"
 #include "base/parallel.h"
 
 namespace crema {
@@ -45,8 +46,8 @@ void ItemSource::Setup(LayerSetup& setup) {
   source_ = setup.ResolvePath(fields_.source);
   CheckCommonFields(setup);
   if (setup.needs_data() && !SourceExists()) {
-    setup.Fail(Field("source"),
-               "\"" + fields_.source + "\" does not exist; correct the path, or make it: the " + example_of_source());
+    setup.Fail(Field("source"), "\"" + fields_.source + "\" does not exist; correct the path, or make it: the " +
+                                    example_of_source() + RelativePathNote(fields_.source));
   }
   CheckFields(setup);
   source_place_ = setup.where(Field("source"));

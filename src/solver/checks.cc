@@ -34,6 +34,7 @@ void Solver::Impl::Check(const SolverFile& file) {
   const auto at = [&file](const char* field) { return file.source ? file.source->Field(field) : Location{}; };
   add(file.warnings);
   add(CheckSolver(file));
+  add(MissingNets(file, options));
   const bool on_cpu = options.device->type() == DeviceType::kCpu;
   for (size_t i = 1; i < options.devices.size(); ++i) {
     const Device* device = options.devices[i];
@@ -71,8 +72,9 @@ void Solver::Impl::Check(const SolverFile& file) {
                                        " GPUs but this run computes on " + (on_cpu ? "the CPU" : "one device") +
                                        "; `train --gpu=" + gpus + "` computes on them");
   } else if (on_cpu && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU) {
-    found.Warning(at("solver_mode"),
-                  "solver_mode is GPU but this run computes on the CPU; `train --gpu=0` computes on a GPU");
+    found.Warning(at("solver_mode"), "solver_mode is GPU but this run computes on the CPU; `train --gpu=" +
+                                         std::to_string(param.device_id_size() > 0 ? param.device_id(0) : 0) +
+                                         "` computes on a GPU");
   }
   if (!options.weights.empty() && !options.snapshot.empty() && options.snapshot != "auto") {
     found.Error({}, "both weights and a snapshot are given; a snapshot holds its own weights: give one of the two");

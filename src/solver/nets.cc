@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/byte_size.h"
@@ -26,6 +28,13 @@ std::string WithoutExtension(const std::string& path) {
   const size_t dot = path.rfind('.'), slash = path.rfind('/');
   const bool has_extension = dot != std::string::npos && (slash == std::string::npos || dot > slash + 1) && dot > 0;
   return has_extension ? path.substr(0, dot) : path;
+}
+
+std::string Missing(const std::string& path, std::string_view field, const std::vector<std::string>& folders) {
+  std::error_code ignored;
+  std::string tried = "the working directory " + std::filesystem::current_path(ignored).string();
+  for (const std::string& folder : folders) tried += ", " + folder;
+  return std::string(field) + " \"" + path + "\" does not exist; looked in " + tried;
 }
 
 class Planner {
@@ -57,10 +66,18 @@ class Planner {
 
 NetFile Planner::Read(const std::string& path, std::string_view field) {
   const std::string found = FindFile(path, folders_);
-  if (!Exists(found)) {
-    std::string tried = "the working directory";
-    for (const std::string& folder : folders_) tried += ", " + folder;
-    throw UserError(At(field), std::string(field) + " \"" + path + "\" does not exist; looked in " + tried);
+  if (!Exists(found)) throw UserError(At(field), Missing(path, field, folders_));
+  for (const std::string& folder : folders_) {
+    std::error_code error;
+    const std::string other = folder + "/" + path;
+    if (path[0] == '/' || found != path || !Exists(other) || std::filesystem::equivalent(path, other, error)) continue;
+    Diagnostic warning;
+    warning.severity = Diagnostic::Severity::kWarning;
+    warning.where = At(field);
+    warning.message = std::string(field) + " \"" + path + "\" is read from the working directory, and \"" + other +
+                      "\" is another file; start in that folder, or write the whole path, to train that one";
+    plans_.warnings.push_back(std::move(warning));
+    break;
   }
   return Keep(ReadNetFile(found));
 }
@@ -192,6 +209,24 @@ std::string SnapshotPrefix(const SolverParameter& param, const SolverOptions& op
   }
   if (!IsDirectory(prefix)) return prefix;
   return prefix + (prefix.back() == '/' ? "" : "/") + FileName(stem);
+}
+
+std::vector<Diagnostic> MissingNets(const SolverFile& file, const SolverOptions& options) {
+  const SolverParameter& solver = file.solver;
+  const std::vector<std::string> folders = SearchFolders(options);
+  std::vector<Diagnostic> missing;
+  const auto look = [&](const std::string& path, const char* field) {
+    if (Exists(FindFile(path, folders))) return;
+    Diagnostic error;
+    if (file.source) error.where = file.source->Field(field);
+    error.message = Missing(path, field, folders);
+    missing.push_back(std::move(error));
+  };
+  if (solver.has_net()) look(solver.net(), "net");
+  if (solver.has_train_net()) look(solver.train_net(), "train_net");
+  if (options.role == SolverOptions::Role::kWorker) return missing;
+  for (const std::string& path : solver.test_net()) look(path, "test_net");
+  return missing;
 }
 
 NetPlans PlanNets(const SolverFile& file, const SolverOptions& options, const Context& context) {

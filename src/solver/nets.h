@@ -18,6 +18,9 @@ std::vector<std::string> SearchFolders(const SolverOptions& options);
 // What the names of a run's snapshots begin with; empty where neither snapshot_prefix nor the solver's path is known.
 std::string SnapshotPrefix(const SolverParameter& param, const SolverOptions& options);
 
+// An error for each net file that the solver names and that is nowhere, where it was looked for.
+std::vector<Diagnostic> MissingNets(const SolverFile& file, const SolverOptions& options);
+
 struct NetPlan {
   NetFile file;  // without `state`, which is merged into the options
   NetOptions options;

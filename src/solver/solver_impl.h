@@ -297,6 +297,8 @@ struct Solver::Impl {
   void BestAtEnd();
   // Throws EnvironmentError.
   void WriteBest();
+  // The parameters of iteration 0, where nothing else came of the run: the next try would keep them as an earlier best.
+  void RemoveUntrainedBest();
   [[noreturn]] void FailNonFinite(const std::string& what);
   // Throws NotFinite where a parameter holds a NaN.
   void RefuseNan() const;

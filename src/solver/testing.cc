@@ -1,5 +1,7 @@
 // Tests of the net while it trains: what test nets say over several batches.
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "graph/program.h"
 #include "solver/likely_mistakes.h"
@@ -138,6 +140,13 @@ void Solver::Impl::WriteBest() {
   }
   RefuseNan();
   WriteModel(path, net->ToProto());
+}
+
+void Solver::Impl::RemoveUntrainedBest() {
+  const std::optional<BestFound> found = FoundBest();
+  if (!found || found->iteration > 0 || !best_file_is_own || saved_iteration >= 0) return;
+  std::error_code ignored;
+  std::filesystem::remove(found->model_path, ignored);
 }
 
 std::optional<BestFound> Solver::Impl::FoundBest() const {

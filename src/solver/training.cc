@@ -107,12 +107,15 @@ bool Solver::Impl::Step(int iterations) {
     return StepOn(iterations);
   } catch (const NotFinite&) {
     if (data_not_finite) KeepWork();  // otherwise its numbers are of no use
+    RemoveUntrainedBest();
     throw;
   } catch (const UserError&) {
     KeepWork();
+    RemoveUntrainedBest();
     throw;
   } catch (const EnvironmentError&) {
     KeepWork();
+    RemoveUntrainedBest();
     throw;
   }
 }

@@ -283,6 +283,16 @@ TEST_F(BestTest, AnotherRunsBestIsKeptByOneThatGoesOnFromElsewhere) {
   expect_kept("snap_iter_3.solverstate");
 }
 
+TEST_F(BestTest, WhatFailsBeforeItLearntLeavesNoBest) {
+  EXPECT_THROW(Train(std::string(kTests) + "base_lr: 1e30 best { output: \"loss\" }", 30), NotFinite);
+  ASSERT_FALSE(recorder_.bests.empty());
+  EXPECT_EQ(recorder_.bests.back().iteration, 0);
+  EXPECT_FALSE(fs::exists(BestModel()));
+  // What a snapshot tells of stays.
+  EXPECT_THROW(Train(std::string(kTests) + "snapshot: 1 base_lr: 1e30 best { output: \"loss\" }", 30), NotFinite);
+  EXPECT_EQ(fs::exists(BestModel()), fs::exists(folder_ / "snap_iter_1.solverstate"));
+}
+
 TEST_F(BestTest, WarnsOfWhatIsNoMeasure) {
   std::string net = kSmallNet;
   net +=

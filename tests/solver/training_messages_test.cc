@@ -129,7 +129,8 @@ TEST_F(SmallTraining, MissingNetNamesTheFoldersSearched) {
   text.replace(text.find("net.prototxt"), 12, "nets.prototxt");
   const std::string message = ThrownBy<UserError>([&] { Make(text); });
   EXPECT_NE(message.find("solver.prototxt:1:"), std::string::npos) << message;
-  EXPECT_NE(message.find("\"nets.prototxt\" does not exist; looked in the working directory, " + folder_.path()),
+  EXPECT_NE(message.find("\"nets.prototxt\" does not exist; looked in the working directory " +
+                         std::filesystem::current_path().string() + ", " + folder_.path()),
             std::string::npos)
       << message;
 }

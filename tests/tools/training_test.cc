@@ -189,6 +189,56 @@ TEST(Training, LogFilesAreWrittenWhereAsked) {
   EXPECT_NE(ReadText(folder / "logs/train.INFO").find("] Solving Tiny\n"), std::string::npos);
 }
 
+TEST(Training, LogFilesHoldWarningsAndWhyItEnded) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 50, .base_lr = "1e30"});
+  folder.Write("solver.prototxt",
+               Replaced(ReadText(folder / "solver.prototxt"), "solver_mode: CPU", "solver_mode: GPU\ndevice_id: 2"));
+  std::vector<std::string> logged = kTrain;
+  logged.push_back("--log_dir=logs");
+  const Finished run = RunProgram(logged, In(folder));
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(Count(run.err, "train: error: iteration "), 1) << run.err;
+  EXPECT_EQ(Count(run.err, "the loss is "), 1) << "twice: " << run.err;
+  const std::string log = ReadText(folder / "logs/train.INFO"), errors = ReadText(folder / "logs/train.ERROR");
+  EXPECT_NE(log.find("solver_mode is GPU"), std::string::npos) << log;
+  EXPECT_NE(log.find("`train --gpu=2`"), std::string::npos) << log;
+  EXPECT_NE(log.find("] iteration "), std::string::npos) << log;
+  EXPECT_NE(errors.find("the loss is "), std::string::npos) << errors;
+}
+
+TEST(Training, SaysOnWhatItComputes) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 1});
+  std::vector<std::string> words = kTrain;
+  words.push_back("--threads=1");
+  const Finished run = RunProgram(words, In(folder));
+  EXPECT_EQ(Count(run.err, "] Using the CPU, 1 thread\n"), 1) << run.err;
+  const Finished test = RunProgram(
+      {"crema", "test", "--model=net.prototxt", "--weights=tiny_iter_1.caffemodel", "--iterations=1", "--threads=2"},
+      In(folder));
+  EXPECT_EQ(Count(test.err, "] Using the CPU, 2 threads\n"), 1) << test.err;
+}
+
+TEST(Training, StartedElsewhereItNamesTheNetAndTheFolder) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 1});
+  const std::string solver =
+      Replaced(ReadText(folder / "solver.prototxt"), "\"net.prototxt\"", "\"nets/net.prototxt\"");
+  folder.Write("solver.prototxt", Replaced(solver, "\"tiny\"", "\"nets/tiny\""));
+  const Finished run = RunProgram(kTrain, In(folder));
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(Count(run.err, "error: "), 1) << run.err;
+  EXPECT_TRUE(run.Says("net \"nets/net.prototxt\" does not exist; looked in the working directory " +
+                       fs::canonical(folder.path()).string() + ", ."))
+      << run.err;
+  folder.Write("absent.prototxt", Replaced(ReadText(folder / "net.prototxt"), "source: \"db\"", "source: \"no/db\""));
+  const Finished test = RunProgram({"crema", "test", "--model=absent.prototxt", "--weights=w"}, In(folder));
+  EXPECT_TRUE(test.Says("\"no/db\" does not exist")) << test.err;
+  EXPECT_TRUE(test.Says("relative paths start at the working directory " + fs::canonical(folder.path()).string()))
+      << test.err;
+}
+
 TEST(Training, FineTuningNamesWhatIsNew) {
   const ScratchFolder folder;
   WriteTinyTraining(folder, {.max_iter = 1});
