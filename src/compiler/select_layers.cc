@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/lower_case.h"
 #include "base/suggest.h"
 #include "compiler/compiler.h"
 #include "compiler/selection.h"
@@ -24,25 +25,36 @@ bool Meets(const NetState& state, const NetStateRule& rule) {
          std::none_of(rule.not_stage().begin(), rule.not_stage().end(), has_stage);
 }
 
+// What does the work of a layer in Python, where that is known.
+std::string OfPython(const LayerParameter& layer) {
+  const PythonParameter& python = layer.python_param();
+  const std::string named = "layer \"" + layer.name() + "\"", no_python = ", and crema runs no Python; ";
+  if (python.module() == "roi_data_layer.layer") {
+    return named + " reads images and boxes by Python code (" + python.module() + ")" + no_python +
+           "make a database with convert_annoset and let a layer of type \"AnnotatedData\" make " +
+           (layer.top_size() == 3 ? "the same three tops" : "images and boxes") + " of it (docs/detection.md)";
+  }
+  if (python.layer().ends_with("SegDataLayer") && layer.top_size() == 2) {
+    return named + " reads images and label images by Python code (" + python.module() + ", of FCN)" + no_python +
+           "list them in a file and let a layer of type \"ImageSegData\" make the same two tops of it "
+           "(docs/segmentation.md)";
+  }
+  if (LowerCase(python.module() + python.layer()).find("multilabel") != std::string::npos && layer.top_size() == 2) {
+    return named + " reads images with several labels each by Python code (" + python.module() + ")" + no_python +
+           "list each image with its labels, and let a layer of type \"ImageData\" with label_count, or Data on what "
+           "convert_imageset --label_count makes, give the same two tops (docs/commands.md, \"Several labels\")";
+  }
+  if (python.layer() == "EuclideanLossLayer") {
+    return named + " is class \"EuclideanLossLayer\" of the Python module \"" + python.module() + "\"" + no_python +
+           "type: \"EuclideanLoss\" computes the same";
+  }
+  return named + " (Python) is class \"" + python.layer() + "\" of the Python module \"" + python.module() +
+         "\", and crema runs no Python" + kWriteLayer + ", where param_str of python_param can be read";
+}
+
 std::string UnknownType(const LayerParameter& layer) {
   const std::string& type = layer.type();
-  if (type == "Python") {
-    const PythonParameter& python = layer.python_param();
-    if (python.module() == "roi_data_layer.layer") {
-      return "layer \"" + layer.name() + "\" reads images and boxes by Python code (" + python.module() +
-             "), and crema runs no Python; make a database with convert_annoset and let a layer of type "
-             "\"AnnotatedData\" make " +
-             (layer.top_size() == 3 ? "the same three tops" : "images and boxes") + " of it (docs/detection.md)";
-    }
-    if (python.layer().ends_with("SegDataLayer") && layer.top_size() == 2) {
-      return "layer \"" + layer.name() + "\" reads images and label images by Python code (" + python.module() +
-             ", of FCN), and crema runs no Python; list them in a file and let a layer of type \"ImageSegData\" make "
-             "the same two tops of it (docs/segmentation.md)";
-    }
-    return "layer \"" + layer.name() + "\" (Python) is class \"" + python.layer() + "\" of the Python module \"" +
-           python.module() + "\", and crema runs no Python" + kWriteLayer +
-           ", where param_str of python_param can be read";
-  }
+  if (type == "Python") return OfPython(layer);
   if (type == "Filter") {
     return "layer type \"Filter\" is not supported: how many items its tops hold depends on the data, and shapes are "
            "static here; keep all items and mask those that do not count: multiply them by their selector (Eltwise, "

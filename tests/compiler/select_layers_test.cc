@@ -66,6 +66,14 @@ TEST(SelectLayers, SaysWhatBecomesOfTypesThatAreNotMisspelt) {
   EXPECT_NE(labels.find("let a layer of type \"ImageSegData\" make the same two tops of it (docs/segmentation.md)"),
             std::string::npos)
       << labels;
+  const std::string several =
+      ErrorOf(L("Python", "data", {}, {"data", "label"},
+                "python_param { module: 'pascal_multilabel_datalayers' layer: 'PascalMultilabelDataLayerSync' }"));
+  EXPECT_NE(several.find("let a layer of type \"ImageData\" with label_count"), std::string::npos) << several;
+  const std::string loss = ErrorOf(kInput + L("Python", "loss", {"data", "label"}, {"loss"},
+                                              "python_param { module: 'pyloss' layer: 'EuclideanLossLayer' }"));
+  EXPECT_NE(loss.find("and crema runs no Python; type: \"EuclideanLoss\" computes the same"), std::string::npos)
+      << loss;
   const std::string fork = ErrorOf(kInput + "\n" + L("CPMData", "out", {"data"}, {"found"}));
   EXPECT_NE(fork.find("\"CPMData\" is a layer type of a fork of Caffe (OpenPose)"), std::string::npos) << fork;
 }
