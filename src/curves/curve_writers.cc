@@ -1,5 +1,7 @@
 #include "curves/curve_writers.h"
 
+#include <charconv>
+#include <cmath>
 #include <map>
 
 #include "base/atomic_file.h"
@@ -10,6 +12,18 @@
 #include "report/svg.h"
 
 namespace crema {
+
+namespace {
+
+// The fewest digits that read as the same float, which values are in records and logs: 0.1, not 0.100000001.
+std::string Written(double value) {
+  const float number = static_cast<float>(value);
+  if (!std::isfinite(number)) return FormatNumber(value, "%.9g");
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
+
+}  // namespace
 
 std::string CurvesHtml(const std::vector<TrainingRun>& runs, const CurveOptions& options) {
   std::string title;
@@ -43,7 +57,7 @@ std::string CurvesCsv(const std::vector<TrainingRun>& runs) {
           line = {run.name, std::to_string(point.iteration), FormatNumber(point.seconds, "%.3f")};
           line.resize(fields.size());
         }
-        line[kFirst + columns[heading(curve)]] = FormatNumber(point.value, "%.9g");
+        line[kFirst + columns[heading(curve)]] = Written(point.value);
       }
     }
     for (const auto& [iteration, line] : lines) csv += CsvLine(line);

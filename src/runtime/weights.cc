@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "compiler/compiler.h"
 #include "crema/error.h"
 #include "graph/namesakes.h"
 #include "runtime/net_impl.h"
@@ -112,6 +113,7 @@ NetParameter Net::ToProto(bool write_gradients) const {
   for (const Node& node : net.graph.nodes) {
     LayerParameter* layer = proto.add_layer();
     *layer = *node.param;
+    if (layer->top_size() > 0 && layer->top().rbegin()[0] == kAutomaticTop) layer->mutable_top()->RemoveLast();
     layer->clear_blobs();
     for (size_t i = 0; i < node.params.size(); ++i) {
       const Parameter& p = parameters()[node.params[i]];

@@ -163,6 +163,10 @@ TEST_F(CurveWriters, TablesHaveALineForEachIteration) {
             "\"a,b\",0,0.000,2,2.5,0.25,0.01\n"
             "\"a,b\",100,60.000,1,0.5,0.75,0.001\n"
             "\"a,b\",200,120.000,0.4,,,\n");
+  const std::string floats = CurvesCsv({RunOf("f", {CurveOf("loss", CurveKind::kTest, {2.3F, 1e-5F, 1e300})})});
+  EXPECT_NE(floats.find(",2.3\n"), std::string::npos) << floats;
+  EXPECT_NE(floats.find(",1e-05\n"), std::string::npos) << floats;
+  EXPECT_NE(floats.find(",1e+300\n"), std::string::npos) << floats;
 }
 
 TEST_F(CurveWriters, TextTellsFirstLastAndBest) {

@@ -222,6 +222,18 @@ TEST(Net, ANetThatBorrowsParametersHasNoGradients) {
   EXPECT_THROW(borrower.Backward(), UserError);
 }
 
+TEST(Net, FilesHaveNoTopThatTheirAuthorDidNotWrite) {
+  Net net(File(R"(
+      layer { name: "data" type: "Input" top: "data" top: "label" input_param {
+        shape { dim: 2 dim: 3 } shape { dim: 2 dim: 1 } } }
+      layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 1 } }
+      layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "label" })"),
+          {});
+  const NetParameter proto = net.ToProto();
+  EXPECT_EQ(proto.layer(1).top_size(), 1);
+  EXPECT_EQ(proto.layer(2).top_size(), 0) << proto.layer(2).top(0);
+}
+
 TEST(Net, WeightsComeBackThroughTheFileFormat) {
   Net from(File(kSmallNet), {});
   NetOptions options;
