@@ -20,7 +20,9 @@ void PrintChannels(const char* field, const std::vector<double>& values) {
 
 int Run(const CommandLine& line) {
   const std::string database = line.arguments[0], file = line.arguments.size() > 1 ? line.arguments[1] : "";
-  TargetOf(line, database);
+  if (FLAGS_backend != "lmdb" && FLAGS_backend != "leveldb") {  // which of the two it is, is told when it is opened
+    RejectFlag(line, "--backend=" + FLAGS_backend + ": expected lmdb");
+  }
   if (line.arguments.size() > 1 && file.empty()) throw UserError("the path of OUTPUT_FILE is empty");
   RefuseOutputInInputs(file, {database});
   if (!file.empty() && !FLAGS_force && std::filesystem::exists(file)) {
@@ -48,7 +50,11 @@ const Command& ComputeImageMean() {
       .name = "compute_image_mean",
       .summary = "the mean image of a database, and mean and standard deviation of its channels",
       .usage = "[flags] INPUT_DB [OUTPUT_FILE]",
-      .flags = {BackendFlag(), ForceFlag(), ThreadsFlag()},
+      .flags = {{.name = "backend",
+                 .value = "lmdb",
+                 .help = "format of the database; `db_tool convert` makes an LMDB of a LevelDB"},
+                ForceFlag(),
+                ThreadsFlag()},
       .examples =
           "  INPUT_DB     an LMDB of images, also encoded ones\n"
           "  OUTPUT_FILE  the mean image, for transform_param { mean_file }; all images must be of one size\n\n"

@@ -12,6 +12,7 @@
 #include "base/suggest.h"
 #include "crema/error.h"
 #include "crema/solver.h"
+#include "crema/solver.pb.h"
 
 namespace crema::tools {
 
@@ -117,7 +118,12 @@ class Parser {
 
   std::string Meant(const std::string& name) const {
     std::vector<std::string> names;
-    for (const Flag& flag : command_.flags) names.push_back("--" + flag.name);
+    for (const Flag& flag : command_.flags) {
+      names.push_back("--" + flag.name);
+      if (flag.name == "solver" && SolverParameter::descriptor()->FindFieldByName(name)) {
+        return "; set " + name + " in the solver file";
+      }
+    }
     const std::string hint = DidYouMean("--" + name, names);
     if (!hint.empty() || names.empty()) return hint;
     return "; it takes " + Listed(names);
@@ -132,6 +138,11 @@ class Parser {
   }
 
   void Set(const Flag& flag, const std::string& value) {
+    if (value.empty() && flag.may_be_empty) {
+      std::erase_if(line_.given, [&](const auto& given) { return given.first == flag.name; });
+      gflags::SetCommandLineOption(flag.name.c_str(), "");
+      return;
+    }
     line_.given.emplace_back(flag.name, value);
     gflags::CommandLineFlagInfo info;
     if (!gflags::GetCommandLineFlagInfo(flag.name.c_str(), &info)) {

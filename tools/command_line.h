@@ -25,6 +25,9 @@ struct Flag {
   std::vector<std::string> needs = {};
   // false: the command does something else without it than with its default, and `help` says what.
   bool has_default = true;
+  // Of text: --x= is as good as no --x, for scripts with variables that may be empty. Elsewhere it is refused: whose
+  // $SNAPSHOT is empty does not mean to begin anew.
+  bool may_be_empty = false;
 };
 
 // What was given, beyond what gflags holds.

@@ -5,6 +5,7 @@
 #include "base/suggest.h"
 #include "crema/error.h"
 #include "tools/commands.h"
+#include "tools/names_of_caffe.h"
 #include "tools/thread_waiting.h"
 
 namespace crema::tools {
@@ -39,6 +40,9 @@ const Command& Find(const std::string& name) {
   for (const Command* command : Commands()) {
     if (command->name == name) return *command;
     names.push_back(command->name);
+  }
+  if (const std::string instead = InsteadOf(name); !instead.empty()) {
+    throw UserError(Location{"crema", 0, 0}, "there is no command \"" + name + "\"; " + instead);
   }
   const std::string hint = DidYouMean(name, names);
   throw UserError(

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/byte_size.h"
+#include "base/log.h"
 #include "base/suggest.h"
 #include "crema/error.h"
 #include "device/gpu.h"
@@ -97,7 +98,10 @@ Flag ModelFlag() { return {.name = "model", .value = "FILE", .help = "net file (
 
 Flag PhaseFlag(const std::string& help) { return {.name = "phase", .value = "TRAIN|TEST", .help = help}; }
 Flag LevelFlag() { return {.name = "level", .value = "N", .help = "level that include and exclude rules see"}; }
-Flag StageFlag() { return {.name = "stage", .value = "A[,B]", .help = "stages that include and exclude rules see"}; }
+
+Flag StageFlag(const std::string& help) {
+  return {.name = "stage", .value = "A[,B]", .help = help, .may_be_empty = true};
+}
 
 Flag ShapeFlag() {
   return {.name = "shape",
@@ -107,13 +111,17 @@ Flag ShapeFlag() {
 }
 
 Flag GpuFlag() {
-  return {.name = "gpu", .value = "ID", .help = "compute on this GPU, as `crema device_query` counts them [the CPU]"};
+  return {.name = "gpu",
+          .value = "ID",
+          .help = "compute on this GPU, as `crema device_query` counts them [the CPU]",
+          .may_be_empty = true};
 }
 
 Flag GpusFlag() {
   return {.name = "gpu",
           .value = "ID[,ID]|all",
-          .help = "train on these GPUs, as `crema device_query` counts them, each with batch_size records [the CPU]"};
+          .help = "train on these GPUs, as `crema device_query` counts them, each with batch_size records [the CPU]",
+          .may_be_empty = true};
 }
 
 Flag IterationsFlag(const std::string& help) {
@@ -223,6 +231,15 @@ std::vector<Device*> DevicesOf(const CommandLine& line) {
   std::vector<Device*> devices;
   for (const int id : GpusOf(line)) devices.push_back(&OpenGpu(id));
   return devices;
+}
+
+void LogDevices(const std::vector<Device*>& devices) {
+  if (devices.empty() || devices[0]->type() == DeviceType::kCpu) {
+    const int threads = omp_get_max_threads();
+    LOG(INFO) << "Using the CPU, " << threads << (threads == 1 ? " thread" : " threads");
+    return;
+  }
+  for (const Device* device : devices) LOG(INFO) << "Using GPU " << device->name();
 }
 
 void ApplyThreads() {

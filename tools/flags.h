@@ -36,7 +36,7 @@ namespace crema::tools {
 Flag ModelFlag();
 Flag PhaseFlag(const std::string& help);
 Flag LevelFlag();
-Flag StageFlag();
+Flag StageFlag(const std::string& help = "stages that include and exclude rules see");
 Flag ShapeFlag();
 Flag GpuFlag();
 Flag GpusFlag();
@@ -60,6 +60,9 @@ std::vector<int> GpusOf(const CommandLine& line);
 // The same as devices; the CPU without it.
 std::vector<Device*> DevicesOf(const CommandLine& line);
 // Lets every computation use --threads threads; 0 leaves it to OMP_NUM_THREADS.
+// Logs on what a run computes.
+void LogDevices(const std::vector<Device*>& devices);
+
 void ApplyThreads();
 
 // --model of --phase with --level, --stage, --shape, --precision, --memory_limit, --skip_passes and --data_threads,

@@ -39,6 +39,7 @@ int Run(const CommandLine& line) {
   PrintWarnings(net.warnings());
   RefuseDeployNet(net);
   LoadWeightsFlag(line, net);
+  LogDevices({options.context.device});
   LOG(INFO) << "Running for " << FLAGS_iterations << " iterations.";
   const Evaluation result = Evaluate(
       net, FLAGS_iterations, [](const std::string& text) { LOG(INFO) << text; }, ap_version);

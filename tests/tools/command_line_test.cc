@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "source_folder.h"
@@ -78,6 +79,43 @@ TEST_F(Mistakes, UnknownFlagsGetASuggestion) {
   EXPECT_EQ(Lines(err)[1], "See train --help.");
 }
 
+// Scripts made for Caffe pass what their variables hold, its defaults among them.
+TEST_F(Mistakes, EmptyDefaultsOfCaffeAreNotGiven) {
+  const Finished run = RunProgram(
+      {"crema", "time", "--model=net.prototxt", "--iterations=1", "--stage=a", "--stage=", "--gpu=", "--gpu", ""},
+      {.folder = folder_.path()});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.err.find("stage"), std::string::npos) << run.err;
+  // It has an effect on --quality no longer, and the last of several counts.
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"--encode_type="}, std::vector<std::string>{"--encode_type=png", "--encode_type="}}) {
+    std::vector<std::string> words = {"convert_imageset", "--quality=50", ".", "db"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    ExpectSays(Err(words), "--quality has no effect without --encoded or --encode_type");
+  }
+}
+
+TEST_F(Mistakes, NamesOfCaffeGetTheWay) {
+  for (const auto& [name, said] : std::vector<std::pair<std::string, std::string>>{
+           {"upgrade_net_proto_text", "there is no command \"upgrade_net_proto_text\"; files of every age of Caffe"},
+           {"extract_features", "`crema extract` writes features"},
+           {"classify.py", "there is no command \"classify.py\"; `crema predict` tells"},
+           {"plot_training_log.py", "`crema curves` draws"},
+           {"test_detection", "`crema test` scores"},
+           {"convert_imageset", "it is a program of its own"},
+           {"draw_net", "--dump=dot"}}) {
+    ExpectSays(Err({"crema", name, "--weights=x"}), said);
+  }
+  // Programs that are said to be there are.
+  for (const char* name :
+       {"convert_imageset", "compute_image_mean", "convert_mnist_data", "convert_cifar_data",
+        "convert_mnist_siamese_data", "convert_annoset", "convert_csv", "convert_kitti", "convert_text", "db_tool"}) {
+    ExpectSays(Err({"crema", name}), "it is a program of its own");
+    EXPECT_EQ(RunProgram({name, "--help"}, {.folder = folder_.path()}).exit_code, 0) << name;
+  }
+  EXPECT_EQ(Err({"crema", "classifyx"}).find("predict` tells"), std::string::npos);
+}
+
 TEST_F(Mistakes, EveryOneIsReported) {
   const std::string err = Err({"crema", "test", "--solver=a", "--iterations=ten", "stray", "--weights"}, 5);
   ExpectSays(err, "crema test: error: there is no flag --solver; it takes --model, --weights");
@@ -85,6 +123,12 @@ TEST_F(Mistakes, EveryOneIsReported) {
   ExpectSays(err, "crema test: error: unexpected \"stray\"");
   ExpectSays(err, "crema test: error: --weights needs a value: --weights=FILE");
   ExpectSays(err, "crema test: error: --model=FILE is missing");
+}
+
+TEST_F(Mistakes, FieldsOfTheSolverAreSetThere) {
+  ExpectSays(Err({"train", "--solver=solver.prototxt", "--base_lr=0.1"}),
+             "there is no flag --base_lr; set base_lr in the solver file\n");
+  ExpectSays(Err({"crema", "time", "--model=net.prototxt", "--base_lr=0.1"}), "it takes --model");
 }
 
 TEST_F(Mistakes, FlagsOfOtherCommandsAndLibrariesAreUnknown) {
@@ -120,7 +164,7 @@ TEST_F(Mistakes, MissingValuesAndRequiredFlags) {
   ExpectSays(Err({"train"}), "train: error: --solver=FILE is missing");
   ExpectSays(Err({"train", "--solver="}), "--solver needs a value");
   ExpectSays(Err({"train", "--solver", "--weights=x"}), "--solver needs a value");
-  for (const char* flag : {"weights", "gpu", "stage", "snapshot", "metrics"}) {
+  for (const char* flag : {"weights", "snapshot", "metrics"}) {
     ExpectSays(Err({"train", "--solver=solver.prototxt", std::string("--") + flag + "="}),
                std::string("--") + flag + " needs a value");
   }

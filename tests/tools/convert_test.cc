@@ -76,6 +76,10 @@ TEST_F(DatasetPrograms, FromPhotographsToDatabases) {
   EXPECT_NE(mean.out.find("\nstd_value: "), std::string::npos);
   EXPECT_TRUE(fs::exists(folder_ / "mean.binaryproto"));
   EXPECT_EQ(Run({"compute_image_mean", "db/pets_train_lmdb", "mean.binaryproto"}).exit_code, 2);
+  folder_.Write("old/CURRENT", "MANIFEST-000002\n");
+  const Finished old = Run({"compute_image_mean", "--backend=leveldb", "old", "old.binaryproto"});
+  EXPECT_TRUE(old.Says("is a LevelDB, and only LMDB is read; convert it once with: db_tool convert")) << old.err;
+  EXPECT_EQ(Run({"compute_image_mean", "--backend=hdf5", "old"}).exit_code, 2);
   const Finished over = Run({"compute_image_mean", "--force", "db/pets_train_lmdb", "db/pets_train_lmdb/data.mdb"});
   EXPECT_EQ(over.exit_code, 2);
   EXPECT_TRUE(over.Says("lies in \"db/pets_train_lmdb\", which is read")) << over.err;

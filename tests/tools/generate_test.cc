@@ -39,6 +39,7 @@ class Generate : public ::testing::Test {
 };
 
 TEST_F(Generate, WritesCharacters) {
+  EXPECT_EQ(Run({"--vocabulary=chars.txt", "--prompt=", "--length=1"}).exit_code, 0);
   const Finished run = Run({"--vocabulary=chars.txt", "--prompt=ba", "--length=6", "--temperature=0"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(run.out, "bab \nab \n");
