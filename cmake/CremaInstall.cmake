@@ -1,5 +1,5 @@
 # cmake --install: programs with completion and manual pages, libcrema, headers, schema, find_package(crema),
-# model_zoo/, configs/ and docs/.
+# model_zoo/, configs/, examples/ and docs/.
 include(CMakePackageConfigHelpers)
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/crema")
 
@@ -55,9 +55,25 @@ install(DIRECTORY include/crema DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_
 install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/crema" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.pb.h")
 install(DIRECTORY proto/crema DESTINATION "${CMAKE_INSTALL_DATADIR}/crema/proto" FILES_MATCHING PATTERN "*.proto")
-install(DIRECTORY model_zoo configs DESTINATION "${CMAKE_INSTALL_DATADIR}/crema" USE_SOURCE_PERMISSIONS)
-install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY model_zoo configs examples DESTINATION "${CMAKE_INSTALL_DATADIR}/crema" USE_SOURCE_PERMISSIONS)
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs DESTINATION "${CMAKE_INSTALL_DOCDIR}" FILES_MATCHING PATTERN "*.md")
+
+# Documents and these folders link to each other as they lie in the sources.
+set(data_folder "${CMAKE_INSTALL_FULL_DATADIR}/crema")
+set(document_links "${PROJECT_BINARY_DIR}/document_links")
+file(REMOVE_RECURSE "${document_links}")
+file(MAKE_DIRECTORY "${document_links}/doc" "${document_links}/data")
+file(RELATIVE_PATH to_data "${CMAKE_INSTALL_FULL_DOCDIR}" "${data_folder}")
+file(RELATIVE_PATH to_doc "${data_folder}" "${CMAKE_INSTALL_FULL_DOCDIR}")
+foreach(folder model_zoo configs examples proto)
+  file(CREATE_LINK "${to_data}/${folder}" "${document_links}/doc/${folder}" SYMBOLIC)
+endforeach()
+file(RELATIVE_PATH to_include "${CMAKE_INSTALL_FULL_DOCDIR}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+file(CREATE_LINK "${to_include}" "${document_links}/doc/include" SYMBOLIC)
+file(CREATE_LINK "${to_doc}/docs" "${document_links}/data/docs" SYMBOLIC)
+install(DIRECTORY "${document_links}/doc/" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY "${document_links}/data/" DESTINATION "${CMAKE_INSTALL_DATADIR}/crema")
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/cremaConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/cremaConfig.cmake" INSTALL_DESTINATION "${config_dir}")

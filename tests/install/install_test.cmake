@@ -51,6 +51,34 @@ foreach(file IN LISTS package_files)
   endforeach()
 endforeach()
 
+# Documents name each other, and files of the model zoo, by their place.
+cmake_policy(SET CMP0009 NEW)  # links are not followed
+file(GLOB_RECURSE pages "${prefix}/${DATADIR}/crema/*.md" "${prefix}/${DOCDIR}/*.md")
+list(LENGTH pages count)
+if(count LESS 30)
+  message(FATAL_ERROR "documents are missing: ${pages}")
+endif()
+set(links 0)
+foreach(page IN LISTS pages)
+  get_filename_component(folder "${page}" DIRECTORY)
+  file(READ "${page}" text)
+  # Brackets and semicolons would take part in lists.
+  string(REPLACE "](" "\nLINK(" text "${text}")
+  string(REGEX REPLACE "[][;]" "" text "${text}")
+  string(REGEX MATCHALL "\nLINK\\([^)# \n]+" targets "${text}")
+  foreach(target IN LISTS targets)
+    string(SUBSTRING "${target}" 6 -1 target)
+    math(EXPR links "${links} + 1")
+    if(NOT target MATCHES "^[a-z]+:" AND NOT EXISTS "${folder}/${target}")
+      message(FATAL_ERROR "${page} links to ${target}, which is not installed there")
+    endif()
+  endforeach()
+endforeach()
+
+if(links LESS 100)
+  message(FATAL_ERROR "only ${links} links were found in ${pages}")
+endif()
+
 # Every program finds its libraries: --help gets past the loader.
 file(GLOB programs "${prefix}/${BINDIR}/*")
 foreach(program IN LISTS programs)
@@ -72,10 +100,11 @@ set(flags)
 if(SANITIZE)
   set(flags "-DCMAKE_CXX_FLAGS=-fsanitize=${SANITIZE}")
 endif()
-run(${CMAKE_COMMAND} -S "${SOURCE_DIR}/tests/install/outside" -B "${WORK_DIR}/outside" -G "${GENERATOR}"
+run(${CMAKE_COMMAND} -S "${prefix}/${DATADIR}/crema/examples/embed" -B "${WORK_DIR}/embed" -G "${GENERATOR}"
     "-DCMAKE_PREFIX_PATH=${prefix}" "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}" "-DCMAKE_BUILD_TYPE=${BUILD_TYPE}" ${flags})
-run(${CMAKE_COMMAND} --build "${WORK_DIR}/outside")
-run(${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH "${WORK_DIR}/outside/outside"
-    "${prefix}/${DATADIR}/crema/model_zoo/lenet/deploy.prototxt")
+run(${CMAKE_COMMAND} --build "${WORK_DIR}/embed")
+run(${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH "${WORK_DIR}/embed/embed"
+    "${prefix}/${DATADIR}/crema/model_zoo/lenet/deploy.prototxt"
+    "${prefix}/${DATADIR}/crema/model_zoo/lenet/lenet.caffemodel")
 message(STATUS "${output}")
 file(REMOVE_RECURSE "${WORK_DIR}")
