@@ -59,10 +59,9 @@ Device& DeviceOf(const CommandLine& line);
 std::vector<int> GpusOf(const CommandLine& line);
 // The same as devices; the CPU without it.
 std::vector<Device*> DevicesOf(const CommandLine& line);
-// Lets every computation use --threads threads; 0 leaves it to OMP_NUM_THREADS.
 // Logs on what a run computes.
 void LogDevices(const std::vector<Device*>& devices);
-
+// Lets every computation use --threads threads; 0 leaves it to OMP_NUM_THREADS.
 void ApplyThreads();
 
 // --model of --phase with --level, --stage, --shape, --precision, --memory_limit, --skip_passes and --data_threads,

@@ -102,6 +102,8 @@ struct Solver::Impl {
   bool CanTakeBack() const;
   // A snapshot of the iterations that were done, where one fails for its data; by a single process that trains alone.
   void KeepWork();
+  // That where it is wanted, and away with what is of no use.
+  void EndInFailure(bool keeps);
   // What falls due behind the last iteration.
   TrainingResult End(bool finished);
   // Forward, backward and update of this rank, in step with the others; returns the loss. Step k is of the batches from

@@ -31,8 +31,8 @@ const std::vector<std::string> kNone, kNeeded = {"x"};
 TEST(MissingWeights, AreThoseThatTrainingFinds) {
   EXPECT_EQ(Needed(OneLayer("InnerProduct", "inner_product_param { num_output: 2 }")), kNeeded);
   EXPECT_EQ(Needed(OneLayer("Convolution",
-                         "convolution_param { num_output: 2 kernel_size: 1\n"
-                         "  weight_filler { type: \"xavier\" } }")),
+                            "convolution_param { num_output: 2 kernel_size: 1\n"
+                            "  weight_filler { type: \"xavier\" } }")),
             kNeeded);
   EXPECT_EQ(Needed(OneLayer("PReLU", "")), kNeeded);
   EXPECT_EQ(Needed(OneLayer("Scale", "")), kNeeded);
@@ -44,14 +44,14 @@ TEST(MissingWeights, OfFrozenLayersAreNumbersOfNobody) {
   const std::string frozen = "param { lr_mult: 0 } param { lr_mult: 0 } ";
   EXPECT_EQ(Needed(OneLayer("InnerProduct", frozen + "inner_product_param { num_output: 2 }")), kNeeded);
   EXPECT_EQ(Needed(OneLayer("InnerProduct", frozen + "inner_product_param { num_output: 2\n"
-                                                  "  weight_filler { type: \"gaussian\" } }")),
+                                                     "  weight_filler { type: \"gaussian\" } }")),
             kNeeded);
 }
 
 TEST(MissingWeights, AreNotWhatFillersAreToMake) {
   EXPECT_EQ(Needed(OneLayer("Deconvolution",
-                         "convolution_param { num_output: 3 group: 3 kernel_size: 4 stride: 2\n"
-                         "  bias_term: false weight_filler { type: \"bilinear\" } }")),
+                            "convolution_param { num_output: 3 group: 3 kernel_size: 4 stride: 2\n"
+                            "  bias_term: false weight_filler { type: \"bilinear\" } }")),
             kNone);
   EXPECT_EQ(Needed(OneLayer("Scale", "scale_param { filler { type: \"values\" values: [1, 2, 3] } }")), kNone);
   EXPECT_EQ(Needed(OneLayer("Scale", "param { lr_mult: 0 } scale_param { filler { value: 0.5 } }")), kNone);
