@@ -1,5 +1,5 @@
-// Where the repository's files, the programs and Caffe's nets and outputs are: as compiled in, or where the environment says, for
-// test programs that run on another machine than the one that built them.
+// Where the repository's files, the programs and Caffe's nets and outputs are: as compiled in, or where the environment
+// says, for test programs that run on another machine than the one that built them.
 #ifndef CREMA_TESTS_SOURCE_FOLDER_H_
 #define CREMA_TESTS_SOURCE_FOLDER_H_
 

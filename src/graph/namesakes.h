@@ -15,8 +15,8 @@ int NumberOf(const Graph& graph, int node);
 // The layer with parameters that has this name and number; null without one.
 const Node* FindNumbered(const Graph& graph, const std::string& name, int number);
 
-// The parameter of `graph` that stands for `param` of another one: a layer that uses that, the owner first, has it there
-// under the same name and number. -1 without one.
+// The parameter of `graph` that stands for `param` of another one: a layer that uses that, the owner first, has it
+// there under the same name and number. -1 without one.
 int FindParameter(const Graph& graph, const Graph& other, int param);
 
 }  // namespace crema

@@ -1,6 +1,5 @@
 #include "layers/axis_settings.h"
 
-
 namespace crema {
 
 std::vector<int64_t> ReadAxisSetting(const LayerSetup& setup, const std::string& block, int axes,

@@ -46,7 +46,7 @@ struct OnnxModel {
   std::vector<Tensor> inputs, outputs;
   WeightsReport weights;
   std::vector<std::string> needed;  // of weights.fresh (NeededWeights)
-  std::vector<Diagnostic> notes;  // warnings of the net, and why the batch is not open
+  std::vector<Diagnostic> notes;    // warnings of the net, and why the batch is not open
 };
 
 // The net in its TEST phase with `weights`, layer by layer under the names of the file, BatchNorm and Scale as one. The

@@ -158,11 +158,12 @@ TEST(ClusterFaults, ASnapshotThatIsNamedIsGoneBackTo) {
   ASSERT_TRUE(coordinator->WaitFor("Iteration 170, lr")) << coordinator->Err();
   coordinator->Signal(SIGKILL);
   coordinator->Wait();
-  const auto successor = folder.Start({"--coordinate=tcp://127.0.0.1" + ColonAndPort(endpoint), "--expect=2",
-                                       "--snapshot=tiny_iter_100.solverstate"});
+  const auto successor = folder.Start(
+      {"--coordinate=tcp://127.0.0.1" + ColonAndPort(endpoint), "--expect=2", "--snapshot=tiny_iter_100.solverstate"});
   const Finished run = successor->Wait();
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_TRUE(Matches(run.err, R"(rounds 21 to \d+ are lost and will be trained again: .* --snapshot=auto)")) << run.err;
+  EXPECT_TRUE(Matches(run.err, R"(rounds 21 to \d+ are lost and will be trained again: .* --snapshot=auto)"))
+      << run.err;
   EXPECT_TRUE(run.Says("Iteration 110, lr")) << run.err;
   EXPECT_EQ(one->Wait().exit_code, 0) << one->Err();
   EXPECT_EQ(two->Wait().exit_code, 0) << two->Err();
