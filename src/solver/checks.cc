@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "graph/files_written.h"
 #include "graph/program.h"
+#include "solver/likely_mistakes.h"
 #include "solver/nets.h"
 #include "solver/snapshot_hdf5.h"
 #include "solver/solver_impl.h"
@@ -225,12 +226,8 @@ void Solver::Impl::WarnOfNothingToLearn() const {
 void Solver::Impl::WarnOfZeroWeights(const std::set<std::string>& loaded) const {
   const CompiledNet& compiled = net->compiled();
   for (const Node& node : compiled.graph.nodes) {
-    const auto reads = [&](const char* block) { return std::ranges::count(node.type->reads, block) > 0; };
-    if (node.params.empty() || (!reads("convolution_param") && !reads("inner_product_param"))) continue;
-    const Parameter& weights = std::as_const(*net).parameters()[node.params[0]];
-    if (weights.lr_mult != 0 || loaded.contains(node.name()) || loaded.contains(weights.layer)) continue;
-    const FillerParameter& filler = node.setup->params()[0].filler;
-    if (filler.type() != "constant" || filler.value() != 0) continue;
+    if (!StartsWithZeros(compiled.graph, node, loaded)) continue;
+    if (compiled.graph.params[node.params[0]].lr_mult != 0) continue;
     std::string remedy = "give weights for it (--weights), a weight_filler such as \"xavier\", or an lr_mult above 0";
     const ConvolutionParameter& param = node.param->convolution_param();
     // From channels to as many: resized one by one, and not each the sum of all.

@@ -48,9 +48,9 @@ class Finder {
  private:
   void Say(Severity severity, const Net& net, const Node* node, std::string message) {
     const CompiledNet& compiled = net.compiled();
-    const bool known = node && compiled.file.source;
-    found_.push_back(
-        {severity, known ? compiled.file.source->Layer(node->index_in_file) : Location{}, std::move(message)});
+    Location where;
+    if (node && compiled.file.source) where = compiled.file.source->Layer(node->index_in_file);
+    found_.push_back({severity, std::move(where), std::move(message)});
   }
 
   // The layer that made a bottom; null for what is fed.
@@ -97,29 +97,23 @@ class Finder {
     }
   }
 
-  bool StartsWithZeros(const Node& node) const {
-    const auto reads = [&](const char* block) { return std::ranges::count(node.type->reads, block) > 0; };
-    if (node.params.empty() || (!reads("convolution_param") && !reads("inner_product_param"))) return false;
-    const GraphParam& weights = graph_.params[node.params[0]];
-    const FillerParameter& filler = weights.filler;
-    return weights.wants_grad() && filler.type() == "constant" && filler.value() == 0 &&
-           !loaded_.contains(node.name()) && !loaded_.contains(graph_.nodes[weights.owner].name());
+  bool LearnsFromZeros(const Node& node) const {
+    return StartsWithZeros(graph_, node, loaded_) && graph_.params[node.params[0]].wants_grad();
   }
 
   // Neither learns: the upper one sees nothing but zeros, and lets no gradient through. Around one of several ways into
   // a layer, such as a sum, others may go.
   void FindZerosBehindZeros() {
     for (const Node& upper : graph_.nodes) {
-      if (!StartsWithZeros(upper)) continue;
+      if (!LearnsFromZeros(upper)) continue;
       const Node* below = MakerOf(graph_, upper.bottoms[0]);
-      while (below && below->bottoms.size() == 1 && !StartsWithZeros(*below))
+      while (below && below->bottoms.size() == 1 && !LearnsFromZeros(*below))
         below = MakerOf(graph_, below->bottoms[0]);
-      if (!below || !StartsWithZeros(*below)) continue;
+      if (!below || !LearnsFromZeros(*below)) continue;
       Say(Severity::kWarning, train_, &upper,
           Layer(upper) + " and, below it, " + Layer(*below) +
               " begin with weights of 0, so that neither learns: write weight_filler { type: \"xavier\" }, or \"msra\" "
-              "where a "
-              "ReLU follows (Caffe's default is constant 0)");
+              "where a ReLU follows (Caffe's default is constant 0)");
       return;
     }
   }
@@ -154,8 +148,7 @@ class Finder {
     Say(Severity::kWarning, train_, first,
         "BatchNorm " + Listed(layers) +
             " of the train net: use_global_stats: true takes running statistics as they are, but no weights file gave "
-            "any: leave "
-            "it out, or give weights (--weights)");
+            "any: leave it out, or give weights (--weights)");
   }
 
   void FindLargeOutputs(const Net& net, const std::string& name) {
@@ -228,10 +221,9 @@ class Finder {
                            ? solver_.stepvalue_size() > 0 && solver_.stepvalue(0) >= solver_.max_iter()
                            : false;
     if (!never) return;
-    found_.push_back({Severity::kNote,
-                      {},
-                      "the learning rate stays as it is: max_iter " + std::to_string(solver_.max_iter()) +
-                          " comes before the first step of lr_policy " + Quoted(policy)});
+    Say(Severity::kNote, train_, nullptr,
+        "the learning rate stays as it is: max_iter " + std::to_string(solver_.max_iter()) +
+            " comes before the first step of lr_policy " + Quoted(policy));
   }
 
   const SolverParameter& solver_;
@@ -243,6 +235,16 @@ class Finder {
 };
 
 }  // namespace
+
+bool StartsWithZeros(const Graph& graph, const Node& node, const std::set<std::string>& loaded) {
+  const auto reads = [&](const char* block) { return std::ranges::count(node.type->reads, block) > 0; };
+  if (node.params.empty() || (!reads("convolution_param") && !reads("inner_product_param"))) return false;
+  if (loaded.contains(node.name()) || loaded.contains(graph.nodes[graph.params[node.params[0]].owner].name())) {
+    return false;
+  }
+  const FillerParameter& filler = node.setup->params()[0].filler;
+  return filler.type() == "constant" && filler.value() == 0;
+}
 
 std::vector<Diagnostic> LikelyMistakes(const SolverParameter& solver, const Net& train,
                                        const std::vector<std::unique_ptr<Net>>& tests,
@@ -258,8 +260,7 @@ std::string PartlyTested(const Net& test_net, const std::string& name, int batch
     return "each test of " + name + " reads " + std::to_string(read) + " records, while layer " + Quoted(layer) +
            " has " + std::to_string(extent.epoch) +
            ", and goes on where the one before ended: in_epochs { test_iter: 1 } reads them all, and the same ones "
-           "every "
-           "time (" +
+           "every time (" +
            std::to_string((extent.epoch + extent.batch - 1) / extent.batch) + " batches)";
   }
   return "";

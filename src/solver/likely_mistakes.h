@@ -10,10 +10,15 @@
 #include "crema/error.h"
 #include "crema/net.h"
 #include "crema/solver.pb.h"
+#include "graph/graph.h"
 
 namespace crema {
 
-// Warnings and notes about a solver and its nets. `loaded`: the layers that a weights file filled.
+// Whether a layer's weights, of a convolution or an inner product, are 0 before they learn; `loaded`: the layers that a
+// weights file filled.
+bool StartsWithZeros(const Graph& graph, const Node& node, const std::set<std::string>& loaded);
+
+// Warnings and notes about a solver and its nets. `loaded`: likewise.
 std::vector<Diagnostic> LikelyMistakes(const SolverParameter& solver, const Net& train,
                                        const std::vector<std::unique_ptr<Net>>& tests,
                                        const std::set<std::string>& loaded);

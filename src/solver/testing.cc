@@ -91,8 +91,10 @@ void Solver::Impl::TestOne(int index, bool to_the_end, bool* stopped) {
 void Solver::Impl::TellOfPartlyTested(int index) {
   if (tests_from_the_first || !lengths_told_of_.insert(index).second) return;
   const std::string name = "test net #" + std::to_string(index);
-  const std::string note = PartlyTested(*test_nets[index], name, param.test_iter(index));
-  if (!note.empty()) Tell(&Observer::OnNotice, Diagnostic{Diagnostic::Severity::kNote, {}, note});
+  Diagnostic note;
+  note.severity = Diagnostic::Severity::kNote;
+  note.message = PartlyTested(*test_nets[index], name, param.test_iter(index));
+  if (!note.message.empty()) Tell(&Observer::OnNotice, note);
 }
 
 void Solver::Impl::Judge(const TestResult& result) {

@@ -152,16 +152,20 @@ class OwnImages : public ::testing::Test {
       const std::shared_ptr<const ImageItems> items = OpenEvaluationData("", "", scoring).items();
       ImageRunner runner(scoring, *items, options);
       EXPECT_EQ(runner.note(), "");
-      const Tensor blob = runner.net().blob("p");
-      seen.shape = blob.shape();
-      runner.Run(items, [&](const ImageBatch& batch) {
-        for (const std::string& problem : batch.problems) seen.refused += problem;
-        seen.values.assign(blob.f32(), blob.f32() + blob.count());
-      });
+      Run(runner, items, &seen);
     } catch (const UserError& error) {
       seen.refused = error.what();
     }
     return seen;
+  }
+
+  static void Run(ImageRunner& runner, const std::shared_ptr<const ImageItems>& items, Seen* seen) {
+    const Tensor blob = runner.net().blob("p");
+    seen->shape = blob.shape();
+    runner.Run(items, [&](const ImageBatch& batch) {
+      for (const std::string& problem : batch.problems) seen->refused += problem;
+      seen->values.assign(blob.f32(), blob.f32() + blob.count());
+    });
   }
 
   // Of two.
@@ -186,12 +190,7 @@ class OwnImages : public ::testing::Test {
     try {
       ImageRunner runner(scoring, *items, options);
       *note = runner.note();
-      const Tensor blob = runner.net().blob("p");
-      seen.shape = blob.shape();
-      runner.Run(items, [&](const ImageBatch& batch) {
-        for (const std::string& problem : batch.problems) seen.refused += problem;
-        seen.values.assign(blob.f32(), blob.f32() + blob.count());
-      });
+      Run(runner, items, &seen);
     } catch (const UserError& error) {
       seen.refused = error.what();
     }
