@@ -65,7 +65,7 @@ TEST(Training, CremaTrainIsTrain) {
   const ScratchFolder one, other;
   WriteTinyTraining(one, {.max_iter = 40});
   WriteTinyTraining(other, {.max_iter = 40});
-  ASSERT_EQ(RunProgram(kTrain, In(one)).exit_code, 0);
+  ASSERT_EQ(RunProgram({"train", "--solver=solver.prototxt", "--threads=2"}, In(one)).exit_code, 0);
   ASSERT_EQ(RunProgram({"crema", "train", "-solver", "solver.prototxt", "--threads=2"}, In(other)).exit_code, 0);
   EXPECT_TRUE(SameModel(one, other, 40));
 }
