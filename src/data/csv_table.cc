@@ -154,10 +154,17 @@ void TableReader::FindRoles() {
 }
 
 bool TableReader::MayBeName(size_t column) const {
-  const std::string number = std::to_string(column);
-  if (std::find(form_.skip_columns.begin(), form_.skip_columns.end(), number) != form_.skip_columns.end()) return true;
+  const auto skipped = [this](size_t i) {
+    return std::find(form_.skip_columns.begin(), form_.skip_columns.end(), std::to_string(i)) !=
+           form_.skip_columns.end();
+  };
+  if (skipped(column)) return true;
   if (!form_.labelled || !form_.label_columns.empty()) return false;
-  return form_.label_column.empty() ? column + 1 == table_.columns : form_.label_column == number;
+  if (!form_.label_column.empty()) return form_.label_column == std::to_string(column);
+  for (size_t i = column + 1; i < table_.columns; ++i) {
+    if (!skipped(i)) return false;
+  }
+  return true;
 }
 
 void TableReader::ReadHeader(const std::vector<CsvField>& row) {

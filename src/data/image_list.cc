@@ -189,8 +189,10 @@ std::string YoloLabelsOf(const std::filesystem::path& image) {
   return beside;
 }
 
-// COCO's files of annotations, whose lines would pass for paths.
+// COCO's files of annotations, whose lines would pass for paths. A pipe can be read but once.
 void RefuseJson(const std::string& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return;
   std::string begin;
   VisitLines(file, "a list of images", [&begin](int, const std::string& line) {
     for (const char c : line) {

@@ -170,6 +170,10 @@ TEST_F(ConvertCsvTest, ColumnsAreLeftOut) {
   std::filesystem::remove(folder_ / "db_labels.txt");
   EXPECT_EQ(Convert("x1,1,0\nx2,2,1\n", how), 2) << "a name in it makes no header";
   EXPECT_EQ(Row(0).data(), "\1");
+  how.form.skip_columns = {"2"};
+  std::filesystem::remove(folder_ / "db_labels.txt");
+  EXPECT_EQ(Convert("1,owl,x1\n2,tit,x2\n", how), 2) << "nor a class in the last one that is left";
+  EXPECT_EQ(Row(1).label(), 1);
   how.form.skip_columns = {"2", "0"};
   how.form.label_column = "2";
   Expect("1,2,3\n", how, {"--skip_columns names column 2, which holds labels"});

@@ -60,6 +60,18 @@ TEST(InputFile, PipesWithoutANameGiveNetsButNoWeights) {
   close(ends[0]);
 }
 
+TEST(InputFile, PipesWithoutANameGiveListsOfAnnotatedImages) {
+  for (const auto read : {ReadAnnotatedImageList, ReadYoloImageList}) {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    const std::string_view list = "a.png a.xml\nb.png b.xml\n";
+    ASSERT_EQ(write(ends[1], list.data(), list.size()), static_cast<ssize_t>(list.size()));
+    close(ends[1]);
+    EXPECT_EQ(read("/proc/self/fd/" + std::to_string(ends[0]), "").images.entries.size(), 2u);
+    close(ends[0]);
+  }
+}
+
 TEST(InputFile, NamedPipesAreNotWaitedFor) {
   const TemporaryFolder folder;
   const std::string pipe = folder / "pipe", link = folder / "link";
