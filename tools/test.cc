@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
 
 #include "base/log.h"
 #include "crema/error.h"
@@ -27,6 +28,28 @@ ApVersion ApVersionOfFlag(const CommandLine& line) {
   return *version;
 }
 
+// What to tell where the batches did not read each record as often; empty otherwise, and where it is not known how many
+// records there are.
+std::string UnevenlyRead(const Net& net, int batches) {
+  for (const auto& [layer, extent] : net.data_extents()) {
+    if (extent.epoch == 0 || extent.batch == 0) continue;
+    const uint64_t read = extent.batch * static_cast<uint64_t>(batches);
+    if (read % extent.epoch == 0) return "";
+    const uint64_t all = (extent.epoch + extent.batch - 1) / extent.batch;
+    const uint64_t twice = all * extent.batch - extent.epoch;
+    const std::string remedy = "--iterations=" + std::to_string(all) + " reads all of them" +
+                               (twice == 0 ? "" : ", the first " + std::to_string(twice) + " twice");
+    if (read < extent.epoch) {
+      return "these are means of the first " + std::to_string(read) + " of the " + std::to_string(extent.epoch) +
+             " records of layer \"" + layer + "\"; " + remedy;
+    }
+    if (static_cast<uint64_t>(batches) == all) return "";
+    return "these are means of " + std::to_string(read) + " records, but layer \"" + layer + "\" has " +
+           std::to_string(extent.epoch) + ", some of which count more often than others; " + remedy;
+  }
+  return "";
+}
+
 int Run(const CommandLine& line) {
   const ApVersion ap_version = ApVersionOfFlag(line);
   ApplyThreads();
@@ -43,6 +66,8 @@ int Run(const CommandLine& line) {
   LOG(INFO) << "Running for " << FLAGS_iterations << " iterations.";
   const Evaluation result = Evaluate(
       net, FLAGS_iterations, [](const std::string& text) { LOG(INFO) << text; }, ap_version);
+  const std::string uneven = UnevenlyRead(net, FLAGS_iterations);
+  if (!uneven.empty()) LOG(WARNING) << uneven;
   const auto odd = std::find_if(result.outputs.begin(), result.outputs.end(), [](const OutputValue& output) {
     return output.loss_weight != 0 && !std::isfinite(output.value);
   });
@@ -74,7 +99,8 @@ const Command& TestCommand() {
           "    crema test --model=model_zoo/lenet/train_val.prototxt \\\n"
           "      --weights=build/fashion_mnist/lenet_iter_10000.caffemodel --iterations=100\n\n"
           "Prints every batch's outputs, then their means, to stderr in Caffe's words; of a DetectionEvaluate\n"
-          "layer the average precision of each class and their mean.\n",
+          "layer the average precision of each class and their mean. A warning says where the batches leave\n"
+          "records out, or read some of them more often than others.\n",
       .run = Run,
   };
   return command;

@@ -252,7 +252,7 @@ const Command& TrainCommand() {
             "      --weights=build/fashion_mnist/lenet_iter_10000.caffemodel\n\n"
             "Relative paths in the files are looked for in the working directory, then in the\n"
             "folder of the solver file, then in that of the net file.\n"
-            "The log goes to stderr in Caffe's words: 2>&1 | tee train.log keeps it for its tools.\n"
+            "The log goes to stderr in Caffe's words: 2>&1 | tee -i train.log keeps it for its tools.\n"
             "Exit codes: 0 done or stopped as asked, 1 a file that cannot be read or written, or a GPU or\n"
             "workers that are not there, 2 a mistake in the flags, files or data, or a loss that is not finite.\n",
         .run = RunLogged,

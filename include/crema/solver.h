@@ -61,6 +61,9 @@ struct SolverOptions {
   Role role = Role::kAlone;
   // In such a training: keep the gradients in a place of their own, to be sent or received.
   bool exchanges_gradients = false;
+  // Each test reads the same records, those from the first one on, instead of going on where the one before ended. So it
+  // does anyway where the file has in_epochs { test_iter }.
+  bool tests_from_the_first = false;
   // Threads of each data layer; 0: as many as its data_param says. Results do not depend on it.
   int data_threads = 0;
   // Not owned; called in this order. Must outlive the solver.

@@ -1,6 +1,7 @@
 #include "data/dataset_writer.h"
 
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "crema/error.h"
 #include "data/image_list.h"
 #include "data/output_path.h"
+#include "image/codec.h"
 
 namespace crema {
 
@@ -34,6 +36,16 @@ bool HasLabels(const std::string& file, const std::vector<std::string>& labels) 
   }
 }
 
+// Lists of images, too, are called train_labels.txt.
+bool IsLabelsFile(const std::string& file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return false;
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return !HasImageName(line.substr(0, line.find_last_of(" \t")));
+}
+
 }  // namespace
 
 std::string DatasetTarget::DatabaseOf(size_t part) const {
@@ -46,11 +58,10 @@ std::string LabelsBeside(const std::string& database) {
   const std::string stem = StemOf(database);
   const size_t name = stem.rfind('/') + 1, part = stem.rfind('_');
   std::string file = stem + "_labels.txt";
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(file, ignored)) return file;
+  if (IsLabelsFile(file)) return file;
   if (part == std::string::npos || part <= name) return "";
   file = stem.substr(0, part) + "_labels.txt";
-  return std::filesystem::is_regular_file(file, ignored) ? file : "";
+  return IsLabelsFile(file) ? file : "";
 }
 
 DatasetWriter::DatasetWriter(DatasetTarget target, std::vector<std::string> labels)

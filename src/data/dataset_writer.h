@@ -30,7 +30,7 @@ struct DatasetTarget {
 };
 
 // The labels file that is there for a database, whether it is whole or a part of a split: "pets_labels.txt" for
-// "pets_lmdb" and "pets_train_lmdb"; empty where there is none.
+// "pets_lmdb" and "pets_train_lmdb"; empty where there is none, and where that file is a list of images.
 std::string LabelsBeside(const std::string& database);
 
 // Nothing appears under the final names before Commit; each name then appears whole. Used by one thread.

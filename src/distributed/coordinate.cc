@@ -347,6 +347,7 @@ TrainingResult Coordinate(const SolverFile& file, SolverOptions options, const C
   }
   const EpochProgress progress = ReadEpochProgress(file, options);
   const SolverFile in_iterations = InIterations(file, CoordinatorsOwn(file, options), workers, progress);
+  options.tests_from_the_first |= TestsFromTheFirst(file);
   return Coordination(in_iterations, std::move(options), cluster).Run();
 }
 

@@ -159,6 +159,8 @@ void CheckEpochs(const SolverFile& file, Diagnostics* found) {
   }
 }
 
+bool TestsFromTheFirst(const SolverFile& file) { return file.solver.in_epochs().test_iter_size() > 0; }
+
 SolverFile WithLengths(const SolverFile& file, const EpochLengths& lengths) {
   SolverFile result = file;
   const EpochParameter& epochs = file.solver.in_epochs();

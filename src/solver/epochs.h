@@ -42,6 +42,9 @@ void CheckEpochs(const SolverFile& file, Diagnostics* found);
 // Throws UserError where a field cannot hold that, or says no length of its own for later epochs.
 SolverFile WithLengths(const SolverFile& file, const EpochLengths& lengths);
 
+// Whether in_epochs has test_iter: SolverOptions.tests_from_the_first.
+bool TestsFromTheFirst(const SolverFile& file);
+
 // Of the snapshot that options name, where the file has in_epochs. Throws UserError where that cannot be used.
 EpochProgress ReadEpochProgress(const SolverFile& file, const SolverOptions& options);
 

@@ -1,5 +1,6 @@
 #include "solver/signals.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -40,6 +41,13 @@ int64_t Milliseconds() {
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
+// Not where that would wait, for a reader of a pipe that reads no longer.
+void SayAtOnce(std::string_view text) {
+  pollfd place = {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (poll(&place, 1, 0) != 1 || (place.revents & POLLOUT) == 0) return;
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+}
+
 // When the handler returns.
 void EndBy(int signal) {
   std::signal(signal, SIG_DFL);
@@ -48,16 +56,14 @@ void EndBy(int signal) {
 
 void Insist() {
   const int count = untaken_interrupts.fetch_add(1) + 1;
-  if (count == 2) {
-    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kOnceMore.data(), kOnceMore.size());
-  }
+  if (count == 2) SayAtOnce(kOnceMore);
   if (count >= 3) EndBy(SIGINT);
 }
 
 void InsistByTerminating() {
   const int64_t first = first_untaken;
   if (first == 0 || Milliseconds() - first < kSecondRequestAfter) return;
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kTerminated.data(), kTerminated.size());
+  SayAtOnce(kTerminated);
   EndBy(SIGTERM);
 }
 
@@ -104,6 +110,7 @@ SignalActions::SignalActions(SolverAction on_interrupt, SolverAction on_hangup)
   Install(SIGINT, &before_interrupt_);
   Install(SIGTERM, &before_terminate_);
   Install(SIGHUP, &before_hangup_);
+  std::signal(SIGPIPE, SIG_IGN);
 }
 
 SignalActions::~SignalActions() {

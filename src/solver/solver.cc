@@ -45,11 +45,8 @@ std::set<std::string> LayersOfItsOwn(const Net& net) {
 
 }  // namespace
 
-Solver::Impl::Impl(const SolverFile& file, SolverOptions given, bool whole_tests)
-    : param(file.solver),
-      options(std::move(given)),
-      losses(std::max(1, file.solver.average_loss())),
-      tests_from_the_first(whole_tests) {
+Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
+    : param(file.solver), options(std::move(given)), losses(std::max(1, file.solver.average_loss())) {
   prefix = SnapshotPrefix(param, options);
   kept_snapshots.emplace(prefix, param.snapshot_keep());
   if (options.devices.empty()) options.devices = {options.device ? options.device : &CpuDevice()};
@@ -258,7 +255,8 @@ Solver::Solver(const SolverFile& file, SolverOptions options) {
     read();
     count();
   }
-  impl_ = std::make_unique<Impl>(in_iterations, std::move(options), file.solver.in_epochs().test_iter_size() > 0);
+  options.tests_from_the_first |= TestsFromTheFirst(file);
+  impl_ = std::make_unique<Impl>(in_iterations, std::move(options));
 }
 Solver::~Solver() = default;
 

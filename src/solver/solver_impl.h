@@ -48,7 +48,7 @@ struct Solver::Impl {
   using Role = SolverOptions::Role;
 
   // `file` is in iterations.
-  Impl(const SolverFile& file, SolverOptions options, bool tests_from_the_first);
+  Impl(const SolverFile& file, SolverOptions options);
   // Rank `rank` of those that `first` leads: it trains and tells nobody.
   Impl(const SolverFile& file, const Impl& first, int rank);
   ~Impl();
@@ -207,8 +207,6 @@ struct Solver::Impl {
   bool data_not_finite = false;                 // what training ended for
   // The last display read a batch that no iteration will: what a snapshot would hold is gone.
   bool read_past_end = false;
-  // Each test reads the same records, as solvers ask for whose in_epochs has test_iter.
-  const bool tests_from_the_first = false;
   // Of the latest test: where the test nets were before it, which a snapshot of its iteration must hold, since a
   // resumed run tests again.
   int tested_iteration = -1;

@@ -25,6 +25,8 @@ TEST(ClassNames, LabelsLieBesideTheDatabaseOrItsWhole) {
   WriteFile(folder / "pets_train_labels.txt", "dog\n");
   EXPECT_EQ(LabelsBeside(folder / "pets_train_lmdb"), folder / "pets_train_labels.txt");
   EXPECT_EQ(LabelsBeside(folder / "petsy_lmdb"), "");
+  WriteFile(folder / "pets_train_labels.txt", "im/a cat.png 0\nim/b.png 1\n");
+  EXPECT_EQ(LabelsBeside(folder / "pets_train_lmdb"), folder / "pets_labels.txt") << "the other is a list of images";
   // A name of folders above is no part.
   std::filesystem::create_directory(folder / "a_b");
   WriteFile(folder / "a_labels.txt", "dog\n");

@@ -1,5 +1,6 @@
 #include "solver/signals.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -52,6 +53,23 @@ TEST(Signals, TheThirdInterruptThatNobodyTakesEndsTheProcess) {
         _exit(3);
       },
       testing::KilledBySignal(SIGINT), "Ctrl-C once more ends all at once");
+}
+
+TEST(Signals, EndAProcessWhosePipeOfMessagesIsFull) {
+  EXPECT_EXIT(
+      {
+        int ends[2];
+        if (pipe2(ends, O_NONBLOCK) != 0) _exit(3);
+        while (write(ends[1], "x", 1) == 1) {
+        }
+        fcntl(ends[1], F_SETFL, 0);
+        dup2(ends[1], STDERR_FILENO);
+        SignalActions actions(SolverAction::kStop, SolverAction::kSnapshot);
+        alarm(20);
+        for (int i = 0; i < 3; ++i) raise(SIGINT);
+        _exit(4);
+      },
+      testing::KilledBySignal(SIGINT), "");
 }
 
 TEST(Signals, SigtermOnceMoreThatNobodyTakesEndsTheProcess) {

@@ -50,6 +50,22 @@ TEST_F(Epochs, OfWorkersTakeTheRecordsOfAll) {
   }
 }
 
+TEST_F(Epochs, OfTestsReadTheSameRecordsEachTime) {
+  std::string solver = Replaced(ReadText(folder_ / "solver.prototxt"), "max_iter: 4 ",
+                                "max_iter: 4 test_iter: 1 test_interval: 1 ");
+  for (const char* line : {"test_iter: 10\n", "test_interval: 50\n"}) solver = Replaced(solver, line, "");
+  folder_.Write("solver.prototxt", Replaced(solver, "base_lr: 0.02", "base_lr: 1e-20"));
+  folder_.Write("net.prototxt", Replaced(ReadText(folder_ / "net.prototxt"), "batch_size: 23", "batch_size: 25"));
+  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{{}, {"--workers=2"}}) {
+    const Finished run = Train(flags);
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto losses = FindAll(run.err, R"(Test net output #1: (\S+ = \S+) )");
+    ASSERT_GE(losses.size(), 4u) << run.err;
+    for (const std::string& loss : losses) EXPECT_EQ(loss, losses[0]) << run.err;
+    EXPECT_FALSE(run.Says("goes on where the one before ended")) << run.err;
+  }
+}
+
 TEST_F(Epochs, AskForTheDataAtTheCoordinator) {
   const std::string net = ReadText(folder_ / "net.prototxt");
   folder_.Write("net.prototxt",

@@ -65,6 +65,18 @@ TEST(Training, KilledAtRandomMomentsItEndsWithTheSameModel) {
   std::cout << kills << " kills at random moments, " << resumed << " of them in a resumed run\n";
 }
 
+// As Ctrl-C ends the `tee` that reads the log, too.
+TEST(Training, GoesOnWhereNobodyReadsItsLog) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 200, .snapshot = 0});
+  const std::string train = (fs::path(CREMA_BIN_DIR) / "train").string();
+  const Finished run = RunProgram(
+      {"/bin/sh", "-c", "('" + train + "' --solver=solver.prototxt 2>&1; echo $? > code) | head -n 1"}, In(folder));
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(ReadText(folder / "code"), "0\n");
+  EXPECT_TRUE(fs::exists(folder / "tiny_iter_200.caffemodel"));
+}
+
 TEST(Training, CtrlCWritesASnapshotThatGoesOnExactly) {
   const ScratchFolder whole, stopped;
   const TinyTraining options{.max_iter = 400, .snapshot = 0};

@@ -147,6 +147,26 @@ TEST(Training, TestScoresWhatTrainingWrote) {
   EXPECT_TRUE(Matches(run.err, R"(\] loss = \S+ \(\* 1 = \S+ loss\)\n)")) << run.err;
 }
 
+TEST(Training, TestSaysWhichRecordsItLeftOut) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 1});
+  ASSERT_EQ(RunProgram(kTrain, In(folder)).exit_code, 0);
+  const std::string net = ReadText(folder / "net.prototxt");
+  const auto test = [&](int iterations) {
+    return RunProgram({"crema", "test", "--model=net.prototxt", "--weights=tiny_iter_1.caffemodel",
+                       "--iterations=" + std::to_string(iterations)},
+                      In(folder));
+  };
+  EXPECT_TRUE(test(4).Says("means of the first 92 of the 230 records of layer \"data\"; --iterations=10 reads all of "
+                           "them\n"));
+  EXPECT_FALSE(test(10).Says("--iterations="));
+  EXPECT_FALSE(test(20).Says("--iterations="));
+  EXPECT_TRUE(test(11).Says("means of 253 records, but layer \"data\" has 230, some of which count more often"));
+  folder.Write("net.prototxt", Replaced(net, "batch_size: 23", "batch_size: 25"));
+  EXPECT_TRUE(test(9).Says("--iterations=10 reads all of them, the first 20 twice\n"));
+  EXPECT_FALSE(test(10).Says("--iterations="));
+}
+
 TEST(Training, TestRefusesWhatNoWeightsFileHas) {
   const ScratchFolder folder;
   WriteTinyTraining(folder, {.max_iter = 1});
