@@ -26,10 +26,11 @@ void ExpectWords(const CommandLine& line, size_t count, const std::string& form)
   if (line.arguments.size() != count) RejectFlag(line, "expected " + form + "; see db_tool --help");
 }
 
-// Of --labels; none without it.
-std::vector<std::string> ClassNamesFor(const RecordSource& source) {
+// Of --labels; none without it. `boxes`: of objects, where 0 is the background, which lists may leave out.
+std::vector<std::string> ClassNamesFor(const RecordSource& source, bool boxes) {
   if (FLAGS_labels.empty()) return {};
-  const std::vector<std::string> names = ReadClassNames(FLAGS_labels);
+  std::vector<std::string> names = ReadClassNames(FLAGS_labels);
+  if (boxes && !IsBackground(names[0])) names = ReadClassNames(FLAGS_labels, names.size() + 1);
   Diagnostics warnings;
   CheckClassesOf(source.path(), {FLAGS_labels, names}, &warnings);
   for (const Diagnostic& warning : warnings.list()) std::cerr << warning.ToString() << "\n";
@@ -40,7 +41,7 @@ int Info(const CommandLine& line, const RecordSource& source) {
   ExpectWords(line, 2, "db_tool info DB");
   ProgressLine progress("records");
   const DatabaseInfo info = InspectDatabase(source, FLAGS_threads, &progress);
-  const std::vector<std::string> names = ClassNamesFor(source);
+  const std::vector<std::string> names = ClassNamesFor(source, info.annotated > 0);
   std::cout << DescribeDatabase(source.path(), info, names);
   return kExitSuccess;
 }
@@ -86,7 +87,7 @@ int Export(const CommandLine& line, const RecordSource& source) {
   ExpectWords(line, 3, "db_tool export DB FOLDER");
   DatabaseExport how;
   how.folder = line.arguments[2];
-  how.labels = ClassNamesFor(source);
+  how.labels = ClassNamesFor(source, false);
   how.limit = FLAGS_limit;
   how.threads = FLAGS_threads;
   ProgressLine progress("images");

@@ -84,7 +84,7 @@ void ExtractFromImages(const CommandLine& line, NetFile file, const ImageRunOpti
   const std::shared_ptr<const ImageItems> items = ItemsOf(line, scoring);
   ImageRunner runner(scoring, *items, options);
   LoadWeights(line, runner);
-  FeatureReader features(runner.net(), options.net.outputs, runner.options().batch, options.views);
+  FeatureReader features(runner.net(), runner.options().net, runner.options().batch, options.views);
   target.labels = items->label_count();
   const std::unique_ptr<FeatureWriter> writer = MakeFeatureWriter(target, features.blobs());
   ImageLines lines(line, *items, skip, "");
@@ -160,7 +160,7 @@ void ExtractFromOwnData(const CommandLine& line, const NetFile& file, NetOptions
                     "its data layer does not know how many records there are; say how many batches to run with "
                     "--iterations=N");
   }
-  FeatureReader features(net, options.outputs, static_cast<int64_t>(extent.batch));
+  FeatureReader features(net, options, static_cast<int64_t>(extent.batch));
   const std::unique_ptr<FeatureWriter> writer = MakeFeatureWriter(target, features.blobs());
   const auto batch = static_cast<uint64_t>(features.batch());
   const uint64_t records = line.has("iterations") ? static_cast<uint64_t>(FLAGS_iterations) * batch : extent.epoch;
@@ -185,7 +185,7 @@ int Run(const CommandLine& line) {
   ImageRunOptions options = ImageRunOptionsOf(line);
   options.net.outputs = CommaList(line, "blob", FLAGS_blob);
   const FeatureTarget target{FLAGS_output, FLAGS_force};
-  CheckFeatureTarget(target, options.net.outputs.size());
+  CheckFeatureTarget(target, options.net.outputs.size(), options.views);
   if (line.has("iterations") && !line.arguments.empty()) {
     throw UserError(Location{line.program}, "--iterations counts batches of the net's own data layer, but \"" +
                                                 line.arguments[0] +

@@ -24,6 +24,7 @@ std::string WriteFailure(int error) {
   if (error == EFBIG) remedy = "; a limit on file sizes was hit (ulimit -f)";
   if (error == EACCES || error == EROFS) remedy = "; choose a folder you may write to";
   if (error == ENOENT) remedy = "; does its folder exist?";
+  if (error == EAGAIN) return "the pipe is full, and nobody reads it";
   return std::strerror(error) + remedy;
 }
 

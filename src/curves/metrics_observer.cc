@@ -163,6 +163,8 @@ void MetricsObserver::Open(const std::string& path) {
     close(std::exchange(fd_, -1));
     throw EnvironmentError(path + ": another run is writing it; give this one a file of its own with --metrics");
   }
+  // Lines that a pipe has no room for are lost, as on a full disk; training does not wait for its reader.
+  if (!regular) fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
   if (!options_.curves.empty() && !regular) {
     throw UserError(Location{path, 0, 0},
                     "is no regular file, and curves are drawn from what is read from it again; give "

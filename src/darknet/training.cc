@@ -1,6 +1,7 @@
 #include "darknet/training.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 #include "base/printable.h"
@@ -137,14 +138,20 @@ void ReadUpdate(Settings* settings, SolverParameter* solver) {
   solver->set_delta(settings->Number("eps", 0.0000001F));
 }
 
-// Factors of saturation and brightness are drawn between these and their inverses.
+// Factors of saturation and brightness are drawn between these and their inverses. Grey images have no other colours.
 void ReadColours(Settings* settings, TransformationParameter* transform) {
-  const float saturation = settings->Number("saturation", 1), exposure = settings->Number("exposure", 1),
-              hue = settings->Number("hue", 0);
+  const bool gray = settings->Int("channels", 3, 0, std::numeric_limits<int64_t>::max()) == 1;
+  float saturation = settings->Number("saturation", 1), hue = settings->Number("hue", 0);
+  const float exposure = settings->Number("exposure", 1);
   for (const char* key : {"saturation", "exposure"}) {
     if (settings->Number(key, 1) < 1) settings->Refuse(key, std::string(key) + " must be 1 or more");
   }
   if (hue < 0 || hue > 1) settings->Refuse("hue", "hue must be from 0 to 1, a whole circle of colours");
+  if (gray) {
+    transform->set_force_gray(true);
+    saturation = 1;
+    hue = 0;
+  }
   if (saturation <= 1 && exposure <= 1 && hue <= 0) return;
   DistortionParameter* const distort = transform->mutable_distort_param();
   if (saturation > 1) {

@@ -44,7 +44,8 @@ std::string AnnotatedTransform::Check(const ImageSize& image) const {
   const bool changes = image.channels == 3 || (image.channels == 1 && !distortion_.needs_colors());
   if (!distortion_.changes() || changes) return {};
   return "distort_param changes images of 3 channels, but the image is " + image.ToString() +
-         " (channels x height x width); set force_color: true";
+         " (channels x height x width); set force_color: true, or, where the net takes grey images, remove saturation, "
+         "hue and random_order";
 }
 
 AnnotatedView AnnotatedTransform::Look(const ImageExtent& image, const RandomStream& random,

@@ -1,14 +1,17 @@
 #include "data/class_names.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <numeric>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "base/lower_case.h"
 #include "base/suggest.h"
 #include "data/dataset_writer.h"
+#include "data/label_map.h"
 
 namespace crema {
 
@@ -69,8 +72,15 @@ void NumberClassesAs(const ClassList& classes, ImageList* list) {
 
 void CheckClassesOf(const std::string& database, const ClassList& classes, Diagnostics* warnings) {
   const std::string file = LabelsBeside(database);
-  if (file.empty()) return;
-  const std::vector<std::string> own = ReadLabels(file);
+  std::error_code ignored;
+  if (file.empty() || std::filesystem::equivalent(file, classes.file, ignored)) return;
+  std::vector<std::string> own;
+  try {
+    own = ReadClassNames(file);
+  } catch (const std::runtime_error& error) {
+    warnings->Warning({database, 0, 0}, "\"" + file + "\" has the name of a list of its classes, but " + error.what());
+    return;
+  }
   const std::map<std::string, size_t> numbers = NumbersOf(classes.names);
   for (size_t i = 0; i < own.size(); ++i) {
     const auto found = numbers.find(own[i]);

@@ -26,7 +26,8 @@ void NumberClassesAs(const ClassList& classes, ImageList* list);
 
 // Compares what a database's own file of labels says, "pets_labels.txt" of "pets_train_lmdb", with the names that are
 // given for it. Throws UserError where both have a name, but for another class; warns where they have other names for a
-// class, which may be a translation. Nothing where the database has no such file.
+// class, which may be a translation, or where that file cannot be read. Nothing where the database has no such file, or
+// the names come from it.
 void CheckClassesOf(const std::string& database, const ClassList& classes, Diagnostics* warnings);
 
 // How many records of each class a data set has.

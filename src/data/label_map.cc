@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "base/lower_case.h"
 #include "crema/annotation.pb.h"
 #include "crema/error.h"
 #include "data/image_list.h"
@@ -55,6 +56,11 @@ LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates, bool m
     throw UserError({path}, "names no class; write one " + form + " for each");
   }
   return file;
+}
+
+bool IsBackground(const std::string& name) {
+  const std::string plain = LowerCase(name);
+  return plain == "background" || plain == "__background__" || plain == "none_of_the_above";
 }
 
 std::vector<std::string> ReadClassNames(const std::string& path, size_t with_background) {

@@ -26,6 +26,10 @@ LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates, bool m
 // before. Throws UserError where the file is absent, or is neither.
 std::vector<std::string> ReadClassNames(const std::string& path, size_t with_background = 0);
 
+// Whether this is what label 0 of boxes is called: "background", "__background__" or SSD's
+// "none_of_the_above", in any case.
+bool IsBackground(const std::string& name);
+
 }  // namespace crema
 
 #endif  // CREMA_DATA_LABEL_MAP_H_

@@ -1,12 +1,15 @@
 #include "inference/feature_reader.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
+#include "compiler/compiler.h"
 #include "crema/error.h"
 #include "graph/program.h"
 #include "inference/image_runner.h"
 #include "inference/image_views.h"
+#include "report/assumed_inputs.h"
 
 namespace crema {
 
@@ -31,20 +34,59 @@ std::string TypeOfMaker(const Net& net, const std::string& name) {
   return type;
 }
 
+// The net for one more row in each input of `rows`: what counts them has one more, too. Null where there is none, as of
+// a Reshape to so many.
+std::unique_ptr<CompiledNet> ForMoreRows(const Net& net, NetOptions options, int64_t rows) {
+  BlobShapes shapes;
+  const Graph& graph = net.compiled().graph;
+  for (const Node& node : graph.nodes) {
+    if (!node.setup->is_source()) continue;
+    for (const int top : node.tops) {
+      Shape shape = graph.values[top].spec.shape;
+      if (shape.axes() > 0 && shape[0] == rows) shape.set(0, rows + 1);
+      shapes.emplace_back(graph.values[top].name, shape);
+    }
+  }
+  options.shapes = shapes;
+  options.needs_data = false;
+  try {
+    return Compile(AssumeInputs(net.compiled().file, shapes, false), options);
+  } catch (const UserError&) {
+    return nullptr;
+  }
+}
+
+// Whether the blob's first axis counts rows of inputs, and not by chance as many others, such as steps.
+bool CountsRows(const CompiledNet& for_more, const std::string& name, int64_t rows) {
+  int64_t found = rows + 1;
+  for (const Value& value : for_more.graph.values) {  // the last one under the name
+    if (value.name == name && value.spec.shape.axes() > 0) found = value.spec.shape[0];
+  }
+  return found == rows + 1;
+}
+
 }  // namespace
 
-FeatureReader::FeatureReader(const Net& net, std::vector<std::string> names, int64_t batch, int views)
+FeatureReader::FeatureReader(const Net& net, const NetOptions& options, int64_t batch, int views)
     : batch_(batch), views_(views) {
+  std::vector<std::string> names = options.outputs;
   if (names.empty()) names = {OnlyOutput(net)};
+  std::unique_ptr<CompiledNet> for_more;
   for (const std::string& name : names) {
     if (std::count(names.begin(), names.end(), name) > 1) throw UserError("--blob names \"" + name + "\" twice");
     const Tensor value = net.blob(name);
     const Shape& shape = value.shape();
     if (batch_ == 0 && shape.axes() > 0) batch_ = shape[0];
-    if (shape.axes() == 0 || shape[0] != batch_ * views_ || shape.count() == 0) {
+    const int64_t rows = batch_ * views_;
+    bool counts_rows = shape.axes() > 0 && shape[0] == rows && shape.count() > 0;
+    if (counts_rows && rows > 1) {
+      if (!for_more) for_more = ForMoreRows(net, options, rows);
+      counts_rows = !for_more || CountsRows(*for_more, name, rows);
+    }
+    if (!counts_rows) {
       throw UserError(
           "blob \"" + name + "\" is " + shape.ToString() + ", and has no row for each " +
-          (batch_ > 0 ? "of the " + std::to_string(batch_ * views_) + (views_ > 1 ? " views" : " records") : "record") +
+          (batch_ > 0 ? "of the " + std::to_string(rows) + (views_ > 1 ? " views" : " records") : "record") +
           " of a batch; choose one whose first axis counts them");
     }
     blobs_.push_back({name, Shape(std::vector<int64_t>(shape.dims().begin() + 1, shape.dims().end()))});

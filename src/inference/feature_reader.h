@@ -14,10 +14,11 @@ namespace crema {
 // Used by the thread that runs the net, which must outlive it.
 class FeatureReader {
  public:
-  // Of a net with NetOptions::outputs these, in that order: `names`; empty: the net's only output. `batch`: records of
-  // a pass; 0: as many as the first blob has rows. `views`: rows of each record, which are averaged. Throws UserError
-  // where there is no such output, or several, or where a blob has no row for each record.
-  FeatureReader(const Net& net, std::vector<std::string> names, int64_t batch, int views = 1);
+  // `options`: those that the net was made with. Its outputs are read in that order; where there are none the net's
+  // only one. `batch`: records of a pass; 0: as many as the first blob has rows. `views`: rows of each record, which
+  // are averaged. Throws UserError where there is no such output, or several, or where a blob has no row for each
+  // record.
+  FeatureReader(const Net& net, const NetOptions& options, int64_t batch, int views = 1);
 
   const std::vector<FeatureBlob>& blobs() const { return blobs_; }
   int64_t batch() const { return batch_; }

@@ -195,8 +195,14 @@ void CheckNames(const FeatureTarget& target, const std::vector<FeatureBlob>& blo
 
 }  // namespace
 
-void CheckFeatureTarget(const FeatureTarget& target, size_t blobs) {
+void CheckFeatureTarget(const FeatureTarget& target, size_t blobs, int views) {
   const Form form = FormOf(target);
+  if (form == Form::kLabelImages && views > 1) {
+    throw UserError(Location{target.path},
+                    "is a folder of label images, but pixels of --views=" + std::to_string(views) +
+                        " are of other places in each view, of which there is no mean; leave "
+                        "--views out");
+  }
   if (form != Form::kHdf5 && blobs > 1) {
     throw UserError(Location{target.path}, "takes one blob, but " + std::to_string(blobs) +
                                                " are to be written; write them to a .h5 file, which holds a dataset of "

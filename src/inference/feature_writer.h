@@ -55,8 +55,8 @@ class FeatureWriter {
 };
 
 // Throws UserError where the path ends in no known form, exists and is not to be replaced, or where the form cannot
-// hold that many blobs: what can be said before a net is made.
-void CheckFeatureTarget(const FeatureTarget& target, size_t blobs);
+// hold that many blobs, or means of several views: what can be said before a net is made.
+void CheckFeatureTarget(const FeatureTarget& target, size_t blobs, int views = 1);
 
 // Checks as above, and the blobs' shapes and names, too. The writer throws EnvironmentError where the disk is full or
 // cannot be written, or HDF5 is wanted and this crema has none.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "compiler/compiler.h"
@@ -82,16 +83,47 @@ float ParameterValue(const std::string& type, int index, const Shape& shape, dou
   return static_cast<float>(std::sqrt(2 / fan_in) * s);
 }
 
-// Whether a layer reads the input as labels, indices or marks: in a bottom that is never differentiated.
+// Layers whose tops hold what their bottoms do, elsewhere.
+bool MovesElements(const std::string& type) {
+  static constexpr std::string_view kMoving[] = {"Concat", "Flatten", "Permute", "Reshape",  "Reverse",
+                                                 "Slice",  "Split",   "Tile",    "Transpose"};
+  return std::find(std::begin(kMoving), std::end(kMoving), type) != std::end(kMoving);
+}
+
+struct Readers {
+  bool of_indices = false;  // labels, indices or marks: in a bottom that is never differentiated
+  bool of_numbers = false;
+};
+
+bool ReadsIndices(const Node& node, int bottom) {
+  return node.setup->is_differentiable() && !node.setup->has_gradient(bottom);
+}
+
+// Of the value, also behind layers that move its elements.
+void FindReaders(const Graph& graph, const Value& value, Readers* readers) {
+  for (const Value::Use& use : value.uses) {
+    const Node& node = graph.nodes[use.node];
+    const std::string& type = node.type->name;
+    if (type == "Crop" || type == "Interp" || type == "Silence") continue;  // the size of such a bottom matters only
+    if (MovesElements(type)) {
+      for (const int top : node.tops) FindReaders(graph, graph.values[top], readers);
+    } else {
+      (ReadsIndices(node, use.bottom) ? readers->of_indices : readers->of_numbers) = true;
+    }
+  }
+}
+
 bool HoldsIndices(const Graph& graph, const std::string& input) {
   for (const Value& value : graph.values) {
     if (value.name != input || value.version != 0) continue;
     for (const Value::Use& use : value.uses) {
-      const std::string& type = graph.nodes[use.node].type->name;
-      if (type == "Crop" || type == "Interp") continue;  // they read the size of such a bottom only
-      const LayerSetup& reader = *graph.nodes[use.node].setup;
-      if (reader.is_differentiable() && !reader.has_gradient(use.bottom)) return true;
+      const Node& node = graph.nodes[use.node];
+      const bool size_only = node.type->name == "Crop" || node.type->name == "Interp";
+      if (!size_only && ReadsIndices(node, use.bottom)) return true;
     }
+    Readers readers;
+    FindReaders(graph, value, &readers);
+    if (readers.of_indices && !readers.of_numbers) return true;
   }
   return false;
 }

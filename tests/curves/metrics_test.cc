@@ -1,4 +1,8 @@
 // What MetricsObserver writes, and what is read back.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -309,6 +313,26 @@ TEST_F(Metrics, CurvesNeedAFileThatCanBeReadAgain) {
   EXPECT_NO_THROW(MetricsObserver{options});
   options.curves = folder_ / "net.svg";
   EXPECT_THROW(MetricsObserver{options}, UserError);
+}
+
+TEST_F(Metrics, APipeThatNobodyEmptiesIsNotWaitedFor) {
+  MetricsOptions options = Options();
+  options.path = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(options.path.c_str(), 0600), 0);
+  const int reader = open(options.path.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(fcntl(reader, F_SETPIPE_SZ, 4096), 0);
+  {
+    MetricsObserver observer(options);
+    observer.OnStart(Start(0, 100));
+    Iterate(observer, 0, 100, 1);
+  }
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_NE(warnings_[0].find("cannot be written: the pipe is full, and nobody reads it"), std::string::npos)
+      << warnings_[0];
+  char first[10] = {};
+  EXPECT_EQ(read(reader, first, 9), 9);
+  EXPECT_EQ(std::string(first), "{\"event\":");
+  close(reader);
 }
 
 TEST_F(Metrics, ValuesThatAreNotFiniteArePassedOver) {

@@ -26,8 +26,8 @@ struct Imported {
   DarknetTraining training;
 };
 
-Imported Import(const std::string& cfg) {
-  const MadeNet made(cfg, std::vector<float>(4 * 4 + 4 * 27 + 6 + 24));
+Imported Import(const std::string& cfg, size_t channels = 3) {
+  const MadeNet made(cfg, std::vector<float>(4 * 4 + 4 * 9 * channels + 6 + 24));
   Imported imported;
   imported.net = ImportDarknetNet(made.cfg(), made.weights(), {.data = "birds"}, &imported.training);
   return imported;
@@ -123,6 +123,13 @@ TEST(DarknetTraining, ChangesImages) {
   EXPECT_FALSE(test.transform_param().mirror());
   EXPECT_FALSE(test.transform_param().has_distort_param());
   EXPECT_FALSE(test.has_annotated_data_param());
+  std::string gray = Cfg(std::string(kLong) + "saturation=1.5\nexposure=2\nhue=.1\n");
+  gray.replace(gray.find("channels=3"), 10, "channels=1");
+  const NetParameter of_gray = Import(gray, 1).training.net;
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(of_gray.layer(i).transform_param().force_gray());
+  const DistortionParameter& distort = of_gray.layer(0).transform_param().distort_param();
+  EXPECT_EQ(distort.contrast_upper(), 2);
+  EXPECT_EQ(distort.saturation_prob() + distort.hue_prob(), 0);
   EXPECT_FALSE(Import(Cfg(std::string(kLong) + "flip=0\n")).training.net.layer(0).transform_param().mirror());
   const NetParameter fitting = Import(Cfg(std::string(kLong) + "letter_box=1\n")).training.net;
   for (int i = 0; i < 2; ++i) {

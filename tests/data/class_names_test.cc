@@ -54,6 +54,26 @@ TEST(ClassNames, ADatabaseWithOtherNumbersIsRefused) {
   EXPECT_NE(warnings.list()[0].message.find("calls class 0 \"bird\""), std::string::npos);
 }
 
+TEST(ClassNames, WhatLiesBesideADatabaseMayBeNoListOfNames) {
+  const TemporaryFolder folder;
+  const std::string database = folder / "va_lmdb", file = folder / "va_labels.txt";
+  Diagnostics warnings;
+  WriteFile(file, "item { name: \"ant\" label: 0 }\n\nitem { name: \"bird\" label: 1 }\n");
+  CheckClassesOf(database, {file, {"ant", "bird"}}, &warnings);
+  CheckClassesOf(database, {"same.txt", {"ant", "bird"}}, &warnings);
+  EXPECT_TRUE(warnings.list().empty());
+  ExpectThrows<UserError>(
+      [&] {
+        CheckClassesOf(database, {"other.txt", {"bird", "ant"}}, &warnings);
+      },
+      {"has \"ant\" as class 0"});
+  WriteFile(file, "a note\n\non birds\n");
+  CheckClassesOf(database, {"other.txt", {"bird", "ant"}}, &warnings);
+  ASSERT_EQ(warnings.list().size(), 1u);
+  EXPECT_NE(warnings.list()[0].message.find("has the name of a list of its classes, but"), std::string::npos);
+  EXPECT_NE(warnings.list()[0].message.find("the line is empty"), std::string::npos);
+}
+
 TEST(ClassNames, FoldersAreNumberedAsAFileSays) {
   const TemporaryFolder folder;
   WriteFile(folder / "labels.txt", "dog\ncat\nowl\n");

@@ -54,6 +54,23 @@ TEST(ProbeValue, IsTheDocumentedFill) {
   EXPECT_NEAR(ProbeValue(2, 1000), 0.735832, 5e-7);
 }
 
+TEST(Probe, FillsIndicesAlsoBehindLayersThatMoveThem) {
+  const NetFile net = ParseNet(R"(
+layer { name: "text" type: "Input" top: "text" input_param { shape { dim: 5 dim: 2 dim: 3 dim: 1 } } }
+layer { name: "parts" type: "Slice" bottom: "text" top: "ids" top: "targets" slice_param { axis: 1 } }
+layer { name: "flat" type: "Reshape" bottom: "ids" top: "flat" reshape_param { shape { dim: 5 dim: 3 } } }
+layer {
+  name: "embed" type: "Embed" bottom: "flat" top: "embed"
+  embed_param { input_dim: 2 num_output: 4 weight_filler { type: "xavier" } }
+}
+)",
+                               "text.prototxt");
+  const ProbeResult result = Probe(net, ProbeOptions());
+  ASSERT_EQ(result.blobs[0].name, "text");
+  EXPECT_EQ(result.blobs[0].sum, 15);
+  EXPECT_EQ(result.blobs[0].largest, 1);
+}
+
 TEST(Probe, FillsInputsAndReportsLastValues) {
   const ProbeResult result = Probe(ParseNet(kProbedNet, "tiny.prototxt"), TinyOptions());
   ASSERT_EQ(result.blobs.size(), 5u);

@@ -82,6 +82,19 @@ TEST_F(LikelyMistakesOf, OutputsOfManyNumbers) {
   ExpectTold("no layer reads \"r1\", which layer \"relu1\" (ReLU) makes, so that it is an output of the train net");
 }
 
+TEST_F(LikelyMistakesOf, MeasuresOfDetectorsAreSound) {
+  for (const char* made :
+       {"found\" include { phase: TEST } dummy_data_param { shape { dim: 1 dim: 1 dim: 2 dim: 7 }",
+        "boxes\" include { phase: TEST } dummy_data_param { shape { dim: 1 dim: 1 dim: 2 dim: 8 }"}) {
+    const std::string top = std::string(made).substr(0, 5);
+    net_ += "layer { name: \"" + top + "\" type: \"DummyData\" top: \"" + made + " } }\n";
+  }
+  net_ +=
+      "layer { name: \"eval\" type: \"DetectionEvaluate\" bottom: \"found\" bottom: \"boxes\" top: \"eval\" "
+      "include { phase: TEST } detection_evaluate_param { num_classes: 400 } }\n";
+  EXPECT_EQ(Told("eval_type: \"detection\" "), "");
+}
+
 TEST_F(LikelyMistakesOf, TestsOfOtherNumbers) {
   const std::string scale = "transform_param { scale: 0.00390625 }";
   const size_t of_test = net_.rfind(scale);

@@ -10,6 +10,7 @@
 
 #include "crema/files.h"
 #include "image/codec.h"
+#include "tools/patterns.h"
 #include "tools/program.h"
 
 namespace crema::testing_tools {
@@ -178,6 +179,12 @@ TEST_F(DatasetPrograms, FromBoxesToDatabases) {
   const Finished info = Run({"db_tool", "info", "db"});
   EXPECT_NE(info.out.find("objects: 2, at most 1 of a record, 0 difficult"), std::string::npos) << info.out;
   EXPECT_NE(info.out.find("labels: 1 to 2, 2 different"), std::string::npos) << info.out;
+  for (const char* names :
+       {"cat\ndog\n", "background\ncat\ndog\n", "item { name: 'cat' label: 1 } item { name: 'dog' label: 2 }"}) {
+    folder_.Write("cats.names", names);
+    const std::string named = Run({"db_tool", "info", "db", "--labels=cats.names"}).out;
+    EXPECT_TRUE(Matches(named, "1 +1 +cat\n +2 +1 +dog\n")) << named;
+  }
   const Finished peek = Run({"db_tool", "peek", "db"});
   EXPECT_NE(peek.out.find("object: label 1 instance 0 box 0.1 0.1 0.5 1\n"), std::string::npos) << peek.out;
   const Finished again = Run(words);

@@ -374,8 +374,13 @@ TEST_F(Extract, SaysMistakes) {
                 "layer { name: \"score\" type: \"InnerProduct\" bottom: \"data\" top: \"score\"\n"
                 "  inner_product_param { num_output: 3 } }\n"
                 "layer { name: \"flat\" type: \"Flatten\" bottom: \"data\" top: \"flat\" }\n"
+                "layer { name: \"steps\" type: \"Permute\" bottom: \"data\" top: \"steps\"\n"
+                "  permute_param { order: 2 order: 0 order: 1 order: 3 } }\n"
                 "layer { name: \"sum\" type: \"Reduction\" bottom: \"data\" top: \"sum\" }\n");
-  says({"--output=f.csv", "images"}, "several outputs, \"flat 4x48\", \"score 4x3\", \"sum scalar\"; say what to write",
+  says({"--output=f.csv", "images"},
+       "several outputs, \"flat 4x48\", \"score 4x3\", \"steps 4x4x3x4\", \"sum scalar\"; say what to write",
+       "ends.prototxt");
+  says({"--output=f.csv", "--blob=steps", "images"}, "\"steps\" is 4x4x3x4, and has no row for each of the 4 records",
        "ends.prototxt");
   says({"--output=f.csv", "--blob=sum", "images"}, "\"sum\" is scalar, and has no row for each of the 4 records",
        "ends.prototxt");

@@ -58,6 +58,9 @@ TEST_F(LabelImages, HaveTheHighestClassOfEachPixel) {
   ASSERT_EQ(labels.width, 4);
   for (int i = 0; i < 16; ++i) EXPECT_EQ(labels.pixels[i], i == 0 ? 0 : 2) << i;
   EXPECT_EQ(Run({"--blob=data", "--output=masks/", "images/red"}).exit_code, 2);
+  const Finished views = Run({"--blob=data", "--output=no/", "--views=2", "images/red"});
+  EXPECT_EQ(views.exit_code, 2);
+  EXPECT_TRUE(views.Says("pixels of --views=2 are of other places in each view")) << views.err;
   // With --force beside what is there.
   folder_.Write("masks/notes.txt", "mine");
   ASSERT_EQ(Run({"--blob=data", "--output=masks/", "--force", "images/blue/1.png"}).exit_code, 0);
