@@ -56,6 +56,40 @@ struct BackwardStep {
   }
 };
 
+struct ForwardUnit {
+  int64_t hidden;
+  LstmUnitInputs inputs;
+  float *cell, *output;
+
+  __device__ void operator()(int64_t at) const {
+    const int64_t row = at / hidden;
+    const float* const sums = inputs.sums + 3 * row * hidden + at;
+    float i = sums[0], f = sums[hidden], o = sums[2 * hidden], g = sums[3 * hidden];
+    lstm::Forward(inputs.continuation[row], inputs.cell_before[at], i, f, o, g, cell[at], output[at]);
+  }
+};
+
+struct BackwardUnit {
+  int64_t hidden;
+  LstmUnitInputs inputs;
+  const float *cell_gradient, *output_gradient;
+  float *cell_before_gradient, *sums_gradient;  // null: not wanted
+
+  __device__ void operator()(int64_t at) const {
+    const int64_t row = at / hidden, first = 3 * row * hidden + at;
+    const float k = inputs.continuation[row], before = inputs.cell_before[at];
+    const float* const sums = inputs.sums + first;
+    float i = sums[0], f = sums[hidden], o = sums[2 * hidden], g = sums[3 * hidden], cell, output;
+    lstm::Forward(k, before, i, f, o, g, cell, output);
+    float dc = cell_gradient[at], gradient[4];
+    lstm::Backward(k, before, cell, i, f, o, g, output_gradient[at], 0, dc, gradient[0], gradient[1], gradient[2],
+                   gradient[3]);
+    if (cell_before_gradient) cell_before_gradient[at] = dc;
+    if (!sums_gradient) return;
+    for (int j = 0; j < 4; ++j) sums_gradient[first + j * hidden] = gradient[j];
+  }
+};
+
 }  // namespace
 
 int64_t CudaOperations::LstmForwardWorkspace(const LstmProblem& problem) {
@@ -116,6 +150,17 @@ void CudaOperations::LstmBackward(const LstmProblem& problem, const LstmInputs& 
     ForEach(queue(), state, KeepRows{hidden, inputs.continuation, hidden_gradient, gradients.initial_hidden});
   }
   InputGradients(problem, gates, inputs, parameters, tape.hidden_before, gates_gradient, gates_total, gradients);
+}
+
+void CudaOperations::LstmUnitForward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, float* cell,
+                                     float* output) {
+  ForEach(queue(), problem.rows * problem.hidden, ForwardUnit{problem.hidden, inputs, cell, output});
+}
+
+void CudaOperations::LstmUnitBackward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, const float* cell,
+                                      const float* output, float* cell_before_gradient, float* sums_gradient) {
+  ForEach(queue(), problem.rows * problem.hidden,
+          BackwardUnit{problem.hidden, inputs, cell, output, cell_before_gradient, sums_gradient});
 }
 
 }  // namespace crema::cuda

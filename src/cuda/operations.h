@@ -141,6 +141,10 @@ class CudaOperations final : public Operations, public MultiUpdater {
   int64_t LstmBackwardWorkspace(const LstmProblem& problem) override;
   void LstmForward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
                    const LstmTape& tape, float* output, float* workspace) override;
+  void LstmUnitForward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, float* cell,
+                       float* output) override;
+  void LstmUnitBackward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, const float* cell,
+                        const float* output, float* cell_before_gradient, float* sums_gradient) override;
   void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
                     const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients,
                     float* workspace) override;

@@ -20,6 +20,14 @@ class CpuSequences : public CpuDetectors {
     crema::LstmBackward(problem, inputs, parameters, tape, of_output, gradients, workspace);
   }
   int64_t RnnForwardWorkspace(const RnnProblem& problem) override { return crema::RnnForwardWorkspace(problem); }
+  void LstmUnitForward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, float* cell,
+                       float* output) override {
+    crema::LstmUnitForward(problem, inputs, cell, output);
+  }
+  void LstmUnitBackward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, const float* cell,
+                        const float* output, float* cell_before_gradient, float* sums_gradient) override {
+    crema::LstmUnitBackward(problem, inputs, cell, output, cell_before_gradient, sums_gradient);
+  }
   int64_t RnnBackwardWorkspace(const RnnProblem& problem) override { return crema::RnnBackwardWorkspace(problem); }
   void RnnForward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
                   const RnnTape& tape, float* output, float* workspace) override {

@@ -1,6 +1,9 @@
 #include "ops/lstm.h"
 
+#include <algorithm>
+
 #include "base/multiversion.h"
+#include "base/parallel.h"
 #include "ops/lstm_formulas.h"
 #include "ops/recurrent_steps.h"
 #include "ops/vector_math.h"
@@ -66,6 +69,60 @@ CREMA_MULTIVERSION void BackwardRows(int64_t begin, int64_t end, int64_t hidden,
     }
   }
 }
+
+CREMA_MULTIVERSION void ForwardUnits(int64_t begin, int64_t end, int64_t hidden, const LstmUnitInputs& inputs,
+                                     float* cells, float* outputs) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float k = inputs.continuation[row];
+    const float *sums = inputs.sums + row * 4 * hidden, *before = inputs.cell_before + row * hidden;
+    float *cell = cells + row * hidden, *output = outputs + row * hidden;
+#pragma omp simd
+    for (int64_t d = 0; d < hidden; ++d) {
+      float i = sums[d], f = sums[hidden + d], o = sums[2 * hidden + d], g = sums[3 * hidden + d];
+      lstm::Forward(k, before[d], i, f, o, g, cell[d], output[d]);
+    }
+  }
+}
+
+struct UnitGradients {
+  const float *cell, *output;
+  float *cell_before, *sums;
+};
+
+// The gates are made again: that is cheaper than to keep them.
+CREMA_MULTIVERSION void BackwardUnits(int64_t begin, int64_t end, int64_t hidden, const LstmUnitInputs& inputs,
+                                      const UnitGradients& gradients) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float k = inputs.continuation[row];
+    const int64_t at = row * hidden;
+    const float *sums = inputs.sums + 4 * at, *before = inputs.cell_before + at;
+    const auto element = [&](int64_t d, float& dc, float& di, float& df, float& d_o, float& dg)
+        __attribute__((always_inline)) {
+      float i = sums[d], f = sums[hidden + d], o = sums[2 * hidden + d], g = sums[3 * hidden + d], cell, output;
+      lstm::Forward(k, before[d], i, f, o, g, cell, output);
+      dc = gradients.cell[at + d];
+      lstm::Backward(k, before[d], cell, i, f, o, g, gradients.output[at + d], 0, dc, di, df, d_o, dg);
+    };
+    if (gradients.sums != nullptr) {
+      float *di = gradients.sums + 4 * at, *df = di + hidden, *d_o = df + hidden, *dg = d_o + hidden;
+#pragma omp simd
+      for (int64_t d = 0; d < hidden; ++d) {
+        float dc;
+        element(d, dc, di[d], df[d], d_o[d], dg[d]);
+      }
+    }
+    if (gradients.cell_before != nullptr) {
+#pragma omp simd
+      for (int64_t d = 0; d < hidden; ++d) {
+        float di, df, d_o, dg;
+        element(d, gradients.cell_before[at + d], di, df, d_o, dg);
+      }
+    }
+  }
+}
+
+// Rows that are worth a thread.
+int64_t UnitGrain(const LstmUnitProblem& problem) { return 4096 / std::max<int64_t>(1, problem.hidden) + 1; }
 
 }  // namespace
 
@@ -137,6 +194,18 @@ void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const Ls
   }
   if (gradients.initial_cell != nullptr) Copy(state, cell_gradient, gradients.initial_cell);
   InputGradients(problem, gates, inputs, parameters, tape.hidden_before, gates_gradient, gates_total, gradients);
+}
+
+void LstmUnitForward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, float* cell, float* output) {
+  ParallelFor(problem.rows, UnitGrain(problem),
+              [&](int64_t begin, int64_t end) { ForwardUnits(begin, end, problem.hidden, inputs, cell, output); });
+}
+
+void LstmUnitBackward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, const float* cell,
+                      const float* output, float* cell_before_gradient, float* sums_gradient) {
+  const UnitGradients gradients = {cell, output, cell_before_gradient, sums_gradient};
+  ParallelFor(problem.rows, UnitGrain(problem),
+              [&](int64_t begin, int64_t end) { BackwardUnits(begin, end, problem.hidden, inputs, gradients); });
 }
 
 }  // namespace crema

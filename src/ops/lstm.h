@@ -48,6 +48,19 @@ void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const Ls
                   const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients,
                   float* workspace);
 
+// One step by itself, from sums that other layers make: rows x hidden of cells, outputs and their gradients, rows x 4
+// hidden of sums and theirs, and one number of `continuation` for each row.
+struct LstmUnitProblem {
+  int64_t rows = 0, hidden = 0;
+};
+struct LstmUnitInputs {
+  const float *cell_before = nullptr, *sums = nullptr, *continuation = nullptr;
+};
+void LstmUnitForward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, float* cell, float* output);
+// `cell`, `output`: gradients with respect to these. Either of the others may be null.
+void LstmUnitBackward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, const float* cell,
+                      const float* output, float* cell_before_gradient, float* sums_gradient);
+
 }  // namespace crema
 
 #endif  // CREMA_OPS_LSTM_H_

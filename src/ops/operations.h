@@ -191,6 +191,10 @@ class Operations : public DetectorOperations, public LossOperations {
   virtual void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
                             const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients,
                             float* workspace) = 0;
+  virtual void LstmUnitForward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, float* cell,
+                               float* output) = 0;
+  virtual void LstmUnitBackward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, const float* cell,
+                                const float* output, float* cell_before_gradient, float* sums_gradient) = 0;
   // ops/rnn.h.
   virtual int64_t RnnForwardWorkspace(const RnnProblem& problem) = 0;
   virtual int64_t RnnBackwardWorkspace(const RnnProblem& problem) = 0;

@@ -252,6 +252,7 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "L1Loss",
                                               "Local",
                                               "LabelsequenceAccuracy",
+                                              "LSTMUnit",
                                               "Lstm",
                                               "MemoryData",
                                               "MultiBoxLoss",
