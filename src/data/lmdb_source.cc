@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "base/printable.h"
 #include "crema/error.h"
 #include "data/lmdb_pages.h"
+#include "data/mapped_file.h"
 
 namespace crema {
 
@@ -75,12 +77,12 @@ class Environment {
   uint64_t bytes() const { return map_bytes_; }
   void ExpectReadAhead() const;
   void ReadAhead(uint64_t first, uint64_t count) const;
-  std::span<const std::byte> first() const { return first_; }
-  const std::vector<std::span<const std::byte>>& index() const;
+  std::span<const std::byte> Read(uint64_t i) const;
   std::string Key(uint64_t i) const;
   void VisitKeys(const std::function<bool(uint64_t, const std::string&)>& visit) const;
 
  private:
+  const std::vector<std::span<const std::byte>>& index() const;
   int Open(unsigned extra_flags);
   void Close();
   LmdbPages Pages() const;
@@ -98,6 +100,7 @@ class Environment {
   LmdbTree tree_;
   uint64_t map_bytes_ = 0;  // as far as there is something in the file
   std::span<const std::byte> first_;
+  std::optional<WatchedMap> watched_;
   mutable std::mutex transaction_mutex_;  // LMDB allows one thread at a time in a transaction
   mutable Once checked_, indexed_;
   mutable std::vector<std::span<const std::byte>> index_;
@@ -127,6 +130,7 @@ int Environment::Open(unsigned extra_flags) {
 }
 
 void Environment::Close() {
+  watched_.reset();
   if (transaction_) mdb_txn_abort(transaction_);
   if (environment_) mdb_env_close(environment_);
   transaction_ = nullptr;
@@ -220,7 +224,9 @@ Environment::Environment(const std::string& folder) : folder_(folder) {
       }
     }
     if (status > 0) {
-      throw EnvironmentError("cannot read database \"" + folder_ + "\": " + mdb_strerror(status));
+      throw EnvironmentError(
+          "cannot read database \"" + folder_ + "\": " + mdb_strerror(status) +
+          (status == ENOMEM ? "; it is mapped into memory: is there a limit on addresses (ulimit -v)?" : ""));
     }
     if (status == MDB_INVALID || status == MDB_VERSION_MISMATCH || status == MDB_CORRUPTED) {
       throw UserError("\"" + folder_ + "/data.mdb\" is not an LMDB file that can be read: " + mdb_strerror(status) +
@@ -236,10 +242,22 @@ Environment::Environment(const std::string& folder) : folder_(folder) {
     status = Cursor(transaction_, database_, folder_).Next(&key, &value);
     if (status != 0) ThrowDamaged(folder_, mdb_strerror(status));
     first_ = Bytes(value);
+    if (const std::byte* const map = MappingOf(first_.data())) watched_.emplace(map, map_bytes_);
   } catch (...) {
     Close();
     throw;
   }
+}
+
+std::span<const std::byte> Environment::Read(uint64_t i) const {
+  const std::span<const std::byte> record = i == 0 ? first_ : index()[i];
+  if (!watched_) return record;
+  WatchedMap::Touch(record);
+  if (!watched_->lost()) return record;
+  throw EnvironmentError("database \"" + folder_ + "\" lost pages of data.mdb while it was read, at record number " +
+                         std::to_string(i) +
+                         " or before: the file was cut or written over in place, or its disk or server fails; copy it "
+                         "again, and not over a file that is in use");
 }
 
 const std::vector<std::span<const std::byte>>& Environment::index() const {
@@ -310,9 +328,7 @@ class LmdbSource : public RecordSource {
   explicit LmdbSource(const std::string& folder) : path_(folder), environment_(SharedEnvironment(folder)) {}
 
   uint64_t count() const override { return environment_->count(); }
-  std::span<const std::byte> Read(uint64_t i) const override {
-    return i == 0 ? environment_->first() : environment_->index()[i];
-  }
+  std::span<const std::byte> Read(uint64_t i) const override { return environment_->Read(i); }
   uint64_t bytes() const override { return environment_->bytes(); }
   void ExpectReadAhead() const override { environment_->ExpectReadAhead(); }
   void ReadAhead(uint64_t first, uint64_t count) const override { environment_->ReadAhead(first, count); }

@@ -95,6 +95,23 @@ TEST(Lmdb, ManyThreadsRead) {
   EXPECT_EQ(wrong, 0);
 }
 
+// As by `cp` over a database that is in use.
+TEST(Lmdb, PagesLostWhileItIsReadAreAnError) {
+  TemporaryFolder folder;
+  testing::WriteImages(folder / "db", 500, 1, 32, 32);
+  const auto source = OpenRecordSource(folder / "db");
+  EXPECT_FALSE(source->Read(499).empty());
+  const std::string file = folder / "db/data.mdb";
+  std::filesystem::resize_file(file, 8192);
+  for (int times = 0; times < 2; ++times) {
+    ExpectThrows<EnvironmentError>([&] { source->Read(300); },
+                                   {"db\" lost pages of data.mdb while it was read, at record number 300 or before",
+                                    "not over a file that is in use"});
+  }
+  testing::WriteImages(folder / "other", 5, 1, 32, 32);
+  EXPECT_EQ(Text(OpenRecordSource(folder / "other")->Read(4)), testing::ImageDatum(1, 32, 32, 4).SerializeAsString());
+}
+
 TEST(Lmdb, OpenedTwiceInOneProcess) {
   TemporaryFolder folder;
   testing::WriteImages(folder / "db", 10, 1, 2, 2);
