@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <utility>
 
 #include "base/byte_size.h"
+#include "base/compute_threads.h"
 #include "base/log.h"
 #include "base/suggest.h"
 #include "crema/error.h"
@@ -243,7 +245,11 @@ void LogDevices(const std::vector<Device*>& devices) {
 }
 
 void ApplyThreads() {
-  if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
+  const int asked = FLAGS_threads > 0 ? FLAGS_threads : omp_get_max_threads(), threads = UseComputeThreads(asked);
+  if (threads < asked) {
+    LOG(WARNING) << threads << (threads == 1 ? " thread computes" : " threads compute") << ", not " << asked
+                 << ": no more are possible" << (std::getenv("OMP_THREAD_LIMIT") ? " with OMP_THREAD_LIMIT" : "");
+  }
 }
 
 NetOptions NetOptionsOf(const CommandLine& line) {

@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "base/compute_threads.h"
 #include "base/log.h"
 #include "crema/error.h"
 #include "device/gpu.h"
@@ -63,7 +64,7 @@ void ChooseThreads(const Processes& processes) {
   const int allowed = omp_get_num_procs(), cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   const int share = std::max(1, cores / processes.local_ranks());
   // Bound to some of them: those are this rank's.
-  omp_set_num_threads(allowed < cores ? allowed : share);
+  UseComputeThreads(allowed < cores ? allowed : share);
   if (allowed < share && processes.rank() == 0) {
     LOG(WARNING) << "the launcher lets this rank use " << allowed << " of " << cores << " cores; " << share
                  << " are there for each of " << processes.local_ranks()

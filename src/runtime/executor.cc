@@ -258,6 +258,7 @@ void Executor::RunBackward(const Bound& bound, uint64_t pass, bool first, Gradie
 }
 
 float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay, const Watch& watch) {
+  UseComputeThreads();
   context_.device->UseHere();
   if (gpu_) {
     gpu_->Forward(pass, parameters_version, replay, watch);
@@ -282,6 +283,7 @@ float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay,
 }
 
 void Executor::Backward(uint64_t pass, bool first, GradientReader* reader) {
+  UseComputeThreads();
   context_.device->UseHere();
   if (gpu_) return gpu_->Backward(pass, first, reader);
   StepClock clock(recorder_, net_.program.backward, net_.program.forward.size());
@@ -293,6 +295,7 @@ void Executor::Backward(uint64_t pass, bool first, GradientReader* reader) {
 
 float Executor::ForwardBackward(uint64_t pass, uint64_t parameters_version, bool first, GradientReader* reader,
                                 const std::function<void()>& then) {
+  UseComputeThreads();
   if (gpu_) {
     context_.device->UseHere();
     gpu_->Forward(pass, parameters_version, false, {});

@@ -1,10 +1,9 @@
 #include "solver/rank_threads.h"
 
-#include <omp.h>
-
 #include <string>
 #include <system_error>
 
+#include "base/compute_threads.h"
 #include "crema/error.h"
 #include "device/communicator.h"
 
@@ -34,7 +33,7 @@ void RankThreads::Stop() {
 }
 
 void RankThreads::Serve(int rank, int compute_threads) {
-  omp_set_num_threads(compute_threads);  // of this thread alone
+  UseComputeThreads(compute_threads);  // of this thread alone
   std::unique_lock lock(mutex_);
   for (uint64_t served = 0;; ++served) {
     given_.wait(lock, [&] { return stop_ || rounds_ > served; });
