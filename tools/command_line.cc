@@ -1,8 +1,11 @@
 #include "tools/command_line.h"
 
+#include <fcntl.h>
 #include <gflags/gflags.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <iostream>
@@ -270,7 +273,21 @@ std::string HelpOf(const Command& command, const std::string& program) {
 
 std::string VersionText() { return "crema " CREMA_VERSION "\n"; }
 
+namespace {
+
+// Else a file that the program opens would get the number of stderr, and messages be written into it.
+void OpenStandardFiles() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+      [[maybe_unused]] const int opened = open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY);
+    }
+  }
+}
+
+}  // namespace
+
 int Guarded(const std::string& program, const std::function<int()>& body) {
+  OpenStandardFiles();
   // A write past the limit on file sizes then fails (EFBIG), is told and cleaned up after, as on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   // At once: several processes may write to the same place.

@@ -149,6 +149,9 @@ TEST_F(DatasetPrograms, ReportBrokenImagesAndGoOn) {
   EXPECT_EQ(skip.exit_code, 0) << skip.err;
   EXPECT_TRUE(skip.Says("pets/cat/broken.jpg") && skip.Says("pets/dog/7.jpg")) << skip.err;
   EXPECT_TRUE(skip.Says("2 of 301 images were broken")) << skip.err;
+  const std::string convert = (fs::path(CREMA_BIN_DIR) / "convert_imageset").string();
+  EXPECT_EQ(Run({"/bin/sh", "-c", "'" + convert + "' pets quiet_lmdb 2>&-"}).exit_code, 0);
+  EXPECT_TRUE(Whole("quiet_lmdb", 299)) << "messages went into the database";
   const Finished fail = Run({"convert_imageset", "--broken=fail", "pets", "other"});
   EXPECT_EQ(fail.exit_code, 2);
   EXPECT_TRUE(fail.Says("pets/cat/broken.jpg")) << fail.err;
