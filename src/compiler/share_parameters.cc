@@ -44,8 +44,9 @@ void Join(Compilation& c, int n, int blob, const ParamSpec& spec, const ParamReq
 
 // How parameters lie in the net that they are borrowed from.
 void Borrow(const Graph& from, Graph& graph) {
+  const std::vector<int> matches = MatchParameters(from, graph);
   for (int i = 0; i < std::ssize(graph.params); ++i) {
-    const int lent = FindParameter(from, graph, i);
+    const int lent = matches[i];
     if (lent < 0) continue;
     graph.params[i].borrowed = true;
     graph.params[i].layout = from.params[lent].layout;

@@ -4,28 +4,34 @@
 
 namespace crema {
 
-int NumberOf(const Graph& graph, int node) {
-  const auto end = graph.nodes.begin() + node;
-  return static_cast<int>(std::count_if(graph.nodes.begin(), end, [&](const Node& before) {
-    return !before.params.empty() && before.name() == end->name();
-  }));
+Namesakes::Namesakes(const Graph& graph) : graph_(graph), number_(graph.nodes.size()) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    std::vector<int>& nodes = nodes_[graph.nodes[i].name()];
+    number_[i] = static_cast<int>(nodes.size());
+    if (!graph.nodes[i].params.empty()) nodes.push_back(static_cast<int>(i));
+  }
 }
 
-const Node* FindNumbered(const Graph& graph, const std::string& name, int number) {
-  for (const Node& node : graph.nodes) {
-    if (!node.params.empty() && node.name() == name && number-- == 0) return &node;
-  }
-  return nullptr;
+const Node* Namesakes::Find(const std::string& name, int number) const {
+  const auto found = nodes_.find(name);
+  return found != nodes_.end() && number < std::ssize(found->second) ? &graph_.nodes[found->second[number]] : nullptr;
 }
 
-int FindParameter(const Graph& graph, const Graph& other, int param) {
-  for (const int user : other.params[param].users) {
-    const Node& there = other.nodes[user];
-    const Node* const here = FindNumbered(graph, there.name(), NumberOf(other, user));
-    const auto blob = std::find(there.params.begin(), there.params.end(), param) - there.params.begin();
-    if (here && blob < std::ssize(here->params)) return here->params[blob];
+std::vector<int> MatchParameters(const Graph& graph, const Graph& other) {
+  const Namesakes here(graph), there(other);
+  std::vector<int> matches;
+  for (int param = 0; param < std::ssize(other.params); ++param) {
+    int& match = matches.emplace_back(-1);
+    for (const int user : other.params[param].users) {
+      const Node& reader = other.nodes[user];
+      const Node* const node = here.Find(reader.name(), there.NumberOf(user));
+      const auto blob = std::find(reader.params.begin(), reader.params.end(), param) - reader.params.begin();
+      if (!node || blob >= std::ssize(node->params)) continue;
+      match = node->params[blob];
+      break;
+    }
   }
-  return -1;
+  return matches;
 }
 
 }  // namespace crema

@@ -4,20 +4,33 @@
 #define CREMA_GRAPH_NAMESAKES_H_
 
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "graph/graph.h"
 
 namespace crema {
 
-// How many layers of its name, with parameters, are before node `node`.
-int NumberOf(const Graph& graph, int node);
+// Of a graph that must outlive it.
+class Namesakes {
+ public:
+  explicit Namesakes(const Graph& graph);
 
-// The layer with parameters that has this name and number; null without one.
-const Node* FindNumbered(const Graph& graph, const std::string& name, int number);
+  // How many layers of its name, with parameters, are before node `node`.
+  int NumberOf(int node) const { return number_[node]; }
+  // The layer with parameters that has this name and number; null without one.
+  const Node* Find(const std::string& name, int number) const;
 
-// The parameter of `graph` that stands for `param` of another one: a layer that uses that, the owner first, has it
-// there under the same name and number. -1 without one.
-int FindParameter(const Graph& graph, const Graph& other, int param);
+ private:
+  const Graph& graph_;
+  std::unordered_map<std::string_view, std::vector<int>> nodes_;  // those with parameters, by name
+  std::vector<int> number_;
+};
+
+// For each parameter of `other` the one of `graph` that stands for it: a layer that uses it, the owner first, has that
+// there under the same name and number. -1: there is none.
+std::vector<int> MatchParameters(const Graph& graph, const Graph& other);
 
 }  // namespace crema
 

@@ -2,6 +2,7 @@
 #ifndef CREMA_RUNTIME_NET_IMPL_H_
 #define CREMA_RUNTIME_NET_IMPL_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,7 +17,10 @@ struct Net::Impl {
   Impl(const NetFile& file, const NetOptions& given);
 
   // The parameter that stands for `param` of another net; null without one.
-  const Parameter* Find(const Graph& other, int param) const;
+  // What stands for each parameter of another net; null where nothing does.
+  std::function<const Parameter*(int param)> LentTo(const Graph& other) const;
+  // What this net takes from that of share_with or train_with.
+  std::function<const Parameter*(int param)> Borrowed() const;
   // Of the parameters, also those of the net that owns some of them; and that of the next forward pass.
   uint64_t Version() const;
   uint64_t NextVersion();

@@ -41,7 +41,10 @@ void CheckShared(const Parameter& own, const Parameter& shared) {
 
 void Parameter::CopyDataTo(float* plain) const { CopyPlainOut(*device, layout.get(), data, plain); }
 
-void Parameter::CopyGradTo(float* plain) const { CopyPlainOut(*device, layout.get(), grad, plain); }
+void Parameter::CopyGradTo(float* plain) const {
+  if (!grad.defined()) throw UserError("parameter " + name() + " has no gradient of its own");
+  CopyPlainOut(*device, layout.get(), grad, plain);
+}
 
 void Parameter::SetData(const float* plain) const { CopyPlainIn(*device, layout.get(), plain, data); }
 
@@ -85,6 +88,7 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
     gradients_ = Buffer(device, static_cast<size_t>(gradient_total) * sizeof(float));
     Clear(device, this->gradients());
   }
+  const Namesakes namesakes(graph);
   std::vector<float> plain;
   for (size_t i = 0; i < list_.size(); ++i) {
     Parameter& p = list_[i];
@@ -97,7 +101,7 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
     float* const at = values().data() + offsets[i];
     p.data = Tensor(at, param.stored());
     if (on_cpu) std::fill(at + p.data.count(), at + Padded(p.data.count()), 0.0f);
-    const uint64_t stream = FillStream(p.layer, NumberOf(graph, param.owner), p.index);
+    const uint64_t stream = FillStream(p.layer, namesakes.NumberOf(param.owner), p.index);
     if (on_cpu && !p.layout) {
       Fill(param.filler, seed, stream, p.data);
       continue;

@@ -70,9 +70,9 @@ void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> pa
 
 // Where the weights with this name and number belong; null for nowhere. Without a layer that has parameters, one of the
 // name that has none, which does not fit.
-const Node* Target(const Graph& graph, const std::string& name, int number) {
-  if (const Node* node = FindNumbered(graph, name, number)) return node;
-  if (FindNumbered(graph, name, 0)) return nullptr;
+const Node* Target(const Graph& graph, const Namesakes& namesakes, const std::string& name, int number) {
+  if (const Node* node = namesakes.Find(name, number)) return node;
+  if (namesakes.Find(name, 0)) return nullptr;
   const auto node =
       std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& other) { return other.name() == name; });
   return node == graph.nodes.end() ? nullptr : &*node;
@@ -86,8 +86,9 @@ WeightsReport Net::LoadWeights(const std::vector<LayerWeights>& weights) {
   Diagnostics diagnostics;
   std::set<int> copied;                // parameters
   std::map<std::string, int> numbers;  // of layers of one name
+  const Namesakes namesakes(net.graph);
   for (const LayerWeights& layer : weights) {
-    const Node* node = Target(net.graph, layer.name, numbers[layer.name]++);
+    const Node* node = Target(net.graph, namesakes, layer.name, numbers[layer.name]++);
     if (!node) {
       report.ignored.push_back(layer.name);
       continue;
