@@ -1,7 +1,7 @@
 // A compiled network that can be run: the entry point for programs that embed crema.
 //
 //   NetFile file = ReadNetFile("deploy.prototxt");
-//   Net net(file, {.phase = TEST});
+//   Net net(file, {.phase = TEST, .backward = false});
 //   net.LoadWeights(ReadWeights("lenet.caffemodel"));
 //   net.Forward();
 //   Tensor prob = net.blob("prob");
@@ -55,13 +55,14 @@ struct NetOptions {
   // place it is the last value. Layers that read something and make nothing of use for these are left out, losses too.
   // A name that the net does not have is a UserError.
   std::vector<std::string> outputs = {};
-  // Compile a backward pass; false for nets that are only tested.
+  // Compile a backward pass. false for nets that are only used: they are smaller, and faster, since BatchNorm is folded
+  // into convolutions and parts of the batch go through several layers at a time.
   bool backward = true;
   // Add to the parameters' gradients instead of overwriting them from the second Backward after ClearGradients on
   // (iter_size > 1).
   bool accumulate = false;
   // Give each parameter's gradient a place of its own (Parameter::grad). false: it lies in the memory of the pass, from
-  // the layers that make it to the GradientReader that Backward is given. Not with `accumulate`.
+  // the layers that make it to the GradientReader that Backward is given. Not with `accumulate`, which is a UserError.
   bool keep_gradients = true;
   // With keep_gradients: tell a GradientReader of each parameter's gradient as soon as it is complete, where Backward
   // is given one.
@@ -87,7 +88,8 @@ struct NetOptions {
   // parameters, in its memory. Gradients, and what passes change (BatchNorm's statistics), each net has for itself.
   const class Net* train_with = nullptr;
   // Work in the memory that share_with needs only during its passes, where that suffices: then neither net keeps
-  // anything but its inputs while the other one runs, and they must not run at the same time.
+  // anything but its inputs while the other one runs, and they must not run at the same time. A
+  // UserError without share_with.
   bool share_memory = false;
 };
 
@@ -108,7 +110,7 @@ struct Parameter {
   class Device* device = nullptr;  // in whose memory the tensors lie
 
   std::string name() const { return layer + "[" + std::to_string(index) + "]"; }
-  // shape.count() values in C order, whatever the layout. The gradient must be defined.
+  // shape.count() values in C order, whatever the layout. Throws UserError where the gradient is not defined.
   void CopyDataTo(float* plain) const;
   void CopyGradTo(float* plain) const;
   void SetData(const float* plain) const;
@@ -153,6 +155,8 @@ class GradientReader {
   virtual void OnGradient(int parameter, const Tensor& gradient) = 0;
 };
 
+// Used by one thread at a time, and so are nets together that share_with or train_with joins, save that passes of nets
+// with train_with may run at the same time. Nets that are not joined do not know of each other.
 class Net {
  public:
   // Compiles and allocates; parameters are filled as their fillers say. Throws UserError with every mistake found.
@@ -170,7 +174,8 @@ class Net {
   float Forward();
   // Gradients of the last Forward into parameters()' grad, or, without keep_gradients, one after the other to `reader`;
   // with announce_gradients both.
-  // A net with share_with has none, and throws UserError.
+  // Throws UserError before the first Forward, and where there are none: of a net with share_with, or without
+  // `backward`, or where neither keep_gradients nor `reader` takes them.
   void Backward(GradientReader* reader = nullptr);
   // Both, and then calls `then`, unless the loss is not finite. On a GPU it is not known yet when the work of Backward,
   // and what `then` issues, is on its way: who changes parameters there leaves them alone for such a loss.
@@ -224,8 +229,9 @@ class Net {
   std::vector<std::pair<std::string, uint64_t>> data_positions() const;
   // The same without names, in that order; allocates nothing where `records` has held them before.
   void CopyDataPositions(std::vector<uint64_t>* records) const;
+  // Changes nothing where there is no such data layer.
   void set_data_position(const std::string& layer, uint64_t records);
-  // Of all data layers, in that order.
+  // Of all data layers, in that order. Throws UserError where there are more, or fewer.
   void set_data_positions(const std::vector<uint64_t>& records);
   // Makes every data layer go on with batch schedule.first of its stream, where batch b is records [b * batch_size,
   // (b + 1) * batch_size), and by that schedule. Cheap where that is what it does anyway; else batches that were made

@@ -46,8 +46,9 @@ class Shape {
   int64_t count(int begin) const { return count(begin, axes()); }
   int64_t count() const { return count(0, axes()); }
 
-  // True and *canonical in [0, axes) when axis (possibly negative) exists.
+  // Whether there is this axis; those below 0 count from behind.
   bool HasAxis(int axis) const { return axis >= -axes() && axis < axes(); }
+  // The same axis counted from the front.
   int CanonicalAxis(int axis) const { return axis < 0 ? axis + axes() : axis; }
 
   // "64x1x28x28"; "scalar" without axes.

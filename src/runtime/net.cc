@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/compute_threads.h"
 #include "compiler/compiler.h"
 #include "crema/error.h"
 #include "device/device.h"
@@ -18,37 +19,57 @@ namespace crema {
 
 namespace {
 
-NetOptions WithDevice(NetOptions options) {
+NetOptions Checked(NetOptions options) {
+  UseComputeThreads();
+  if (options.accumulate && !options.keep_gradients) {
+    throw UserError("NetOptions::accumulate adds to gradients, which a net without keep_gradients has not");
+  }
+  if (options.share_memory && !options.share_with) {
+    throw UserError("NetOptions::share_memory works in the memory of another net; name it with share_with");
+  }
   if (!options.context.device) options.context.device = &CpuDevice();
   return options;
 }
 
-void CheckOwnsParameters(const NetOptions& options) {
-  if (!options.share_with) return;
-  throw UserError("a net that borrows another net's parameters has no gradients; call Backward of the net they are of");
+void CheckGradients(const NetOptions& options, const GradientReader* reader) {
+  if (options.share_with) {
+    throw UserError(
+        "a net that borrows another net's parameters has no gradients; call Backward of the net they are of");
+  }
+  if (!options.backward) throw UserError("the net has no backward pass; make it with NetOptions::backward");
+  if (!options.keep_gradients && !reader) {
+    throw UserError("nobody takes the gradients; give Backward a GradientReader, or make the net with keep_gradients");
+  }
+}
+
+void CheckRan(uint64_t passes) {
+  if (passes == 0) throw UserError("there is no forward pass to go back through; call Forward before Backward");
 }
 
 }  // namespace
 
 Net::Impl::Impl(const NetFile& file, const NetOptions& given)
-    : options(WithDevice(given)),
+    : options(Checked(given)),
       compiled(Compile(file, options, options.share_with ? &options.share_with->compiled() : nullptr)),
-      parameters(
-          compiled->graph, *options.context.device, options.context.seed, options.backward && options.keep_gradients,
-          [&](int param) -> const Parameter* {
-            if (options.share_with) return options.share_with->impl_->Find(compiled->graph, param);
-            if (!options.train_with) return nullptr;
-            const Parameter* other = options.train_with->impl_->Find(compiled->graph, param);
-            return other && other->trained ? other : nullptr;
-          },
-          options.train_with != nullptr),
+      parameters(compiled->graph, *options.context.device, options.context.seed,
+                 options.backward && options.keep_gradients, Borrowed(), options.train_with != nullptr),
       executor(*compiled, parameters.list(), options.context,
                options.share_with && options.share_memory ? options.share_with->impl_->executor.free_memory()
                                                           : std::span<std::byte>()) {}
 
-const Parameter* Net::Impl::Find(const Graph& other, int param) const {
-  const int found = FindParameter(compiled->graph, other, param);
-  return found < 0 ? nullptr : &parameters.list()[found];
+std::function<const Parameter*(int)> Net::Impl::LentTo(const Graph& other) const {
+  return [this, matches = MatchParameters(compiled->graph, other)](int param) {
+    return matches[param] < 0 ? nullptr : &parameters.list()[matches[param]];
+  };
+}
+
+std::function<const Parameter*(int)> Net::Impl::Borrowed() const {
+  if (options.share_with) return options.share_with->impl_->LentTo(compiled->graph);
+  if (!options.train_with) return [](int) { return nullptr; };
+  return [lent = options.train_with->impl_->LentTo(compiled->graph)](int param) {
+    const Parameter* const other = lent(param);
+    return other && other->trained ? other : nullptr;
+  };
 }
 
 uint64_t Net::Impl::Version() const {
@@ -88,7 +109,7 @@ float Net::Forward() {
 }
 
 float Net::ForwardBackward(GradientReader* reader, const std::function<void()>& then) {
-  CheckOwnsParameters(impl_->options);
+  CheckGradients(impl_->options, reader);
   const float loss = impl_->executor.ForwardBackward(
       impl_->pass, impl_->NextVersion(), impl_->gradients_cleared || !impl_->options.accumulate, reader, then);
   ++impl_->pass;
@@ -97,7 +118,8 @@ float Net::ForwardBackward(GradientReader* reader, const std::function<void()>& 
 }
 
 void Net::Backward(GradientReader* reader) {
-  CheckOwnsParameters(impl_->options);
+  CheckGradients(impl_->options, reader);
+  CheckRan(impl_->pass);
   impl_->executor.Backward(impl_->pass - 1, impl_->gradients_cleared || !impl_->options.accumulate, reader);
   impl_->gradients_cleared = false;
 }
@@ -105,7 +127,8 @@ void Net::Backward(GradientReader* reader) {
 void Net::ClearGradients() { impl_->gradients_cleared = true; }
 
 void Net::RepeatBackward() {
-  CheckOwnsParameters(impl_->options);
+  CheckGradients(impl_->options, nullptr);
+  CheckRan(impl_->pass);
   impl_->executor.Forward(impl_->pass - 1, impl_->Version(), true);
   impl_->executor.Backward(impl_->pass - 1, true, nullptr);
   impl_->gradients_cleared = false;
@@ -195,6 +218,10 @@ void Net::CopyDataPositions(std::vector<uint64_t>* records) const {
 }
 
 void Net::set_data_positions(const std::vector<uint64_t>& records) {
+  if (const size_t layers = data_positions().size(); layers != records.size()) {
+    throw UserError("the net has " + std::to_string(layers) + " data layers, but " + std::to_string(records.size()) +
+                    " positions are given");
+  }
   size_t next = 0;
   for (const Node& node : impl_->compiled->graph.nodes) {
     if (node.setup->is_source()) node.layer->set_position(records[next++]);

@@ -201,6 +201,35 @@ TEST(Net, ANetThatBorrowsParametersHasNoGradients) {
   EXPECT_THROW(borrower.Backward(), UserError);
 }
 
+TEST(Net, WrongCallsAreUserErrors) {
+  const auto says = [](const auto& action, const std::string& text) {
+    try {
+      action();
+      ADD_FAILURE() << text;
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+    }
+  };
+  Net net(File(kSmallNet), {});
+  FillAllInputs(net);
+  says([&] { net.Backward(); }, "call Forward before Backward");
+  says([&] { net.RepeatBackward(); }, "call Forward before Backward");
+  says([&] { net.set_data_positions({1, 2, 3}); }, "data layers, but 3 positions are given");
+  Net used(File(kSmallNet), {.phase = TEST, .backward = false});
+  FillAllInputs(used);
+  used.Forward();
+  says([&] { used.Backward(); }, "the net has no backward pass");
+  std::vector<float> gradient(used.parameters()[0].shape.count());
+  says([&] { used.parameters()[0].CopyGradTo(gradient.data()); }, "has no gradient of its own");
+  Net passing(File(kSmallNet), {.keep_gradients = false});
+  FillAllInputs(passing);
+  passing.Forward();
+  says([&] { passing.Backward(); }, "nobody takes the gradients");
+  says([&] { passing.ForwardBackward(); }, "nobody takes the gradients");
+  says([] { Net(File(kSmallNet), {.accumulate = true, .keep_gradients = false}); }, "adds to gradients");
+  says([] { Net(File(kSmallNet), {.share_memory = true}); }, "name it with share_with");
+}
+
 TEST(Net, NamesTheFirstNonFiniteValue) {
   Net net(File(kSmallNet), {});
   FillAllInputs(net);
