@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <iostream>
+#include <regex>
 
 #include "source_folder.h"
 #include "temporary_folder.h"
@@ -59,6 +60,37 @@ TEST(Layering, ReadsTheTableAndFollowsIt) {
   EXPECT_FALSE(edges.at("ops").count("layers"));
   EXPECT_FALSE(edges.at("data").count("layers"));
   EXPECT_FALSE(edges.at("base").count("tensor"));
+}
+
+// With what those use in turn, as ReadEdges has it; the schema's own messages go without saying there.
+Edges EdgesOfThePage() {
+  static const std::regex row(R"(\| `src/(\w+)` \|.*\| ([\w, -]+) \|)"), word(R"(\w+)");
+  std::ifstream page(fs::path(SourceFolder()) / "docs" / "architecture.md");
+  Edges edges;
+  std::smatch match;
+  for (std::string line; std::getline(page, line);) {
+    if (!std::regex_match(line, match, row)) continue;
+    std::set<std::string>& allowed = edges[match[1]] = {match[1]};
+    const std::string used = match[2];
+    for (std::sregex_iterator at(used.begin(), used.end(), word), end; at != end; ++at) {
+      allowed.insert(at->str());
+      if (const auto known = edges.find(at->str()); known != edges.end()) {
+        allowed.insert(known->second.begin(), known->second.end());
+      }
+    }
+  }
+  return edges;
+}
+
+TEST(Layering, ThePageOfTheArchitectureSaysTheSameEdges) {
+  Edges built = ReadEdges(fs::path(SourceFolder()) / "src" / "CMakeLists.txt");
+  for (auto& [folder, allowed] : built) allowed.erase("proto");
+  const Edges page = EdgesOfThePage();
+  for (const auto& [folder, allowed] : built) {
+    ASSERT_TRUE(page.count(folder)) << folder;
+    EXPECT_EQ(page.at(folder), allowed) << folder;
+  }
+  EXPECT_EQ(page.size(), built.size());
 }
 
 TEST_F(MadeUpTree, GoodOnePasses) {
