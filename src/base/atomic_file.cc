@@ -73,8 +73,12 @@ void AtomicFile::Write(const void* data, size_t bytes) {
   if (!WriteAll(fd_, data, bytes)) FailWith("cannot write", temporary_);
 }
 
-void AtomicFile::Commit() {
+void AtomicFile::Flush() {
   if (flush_ && fsync(fd_) != 0) FailWith("cannot flush", temporary_);
+}
+
+void AtomicFile::Commit() {
+  Flush();
   const int fd = fd_;
   fd_ = -1;
   if (close(fd) != 0 || (replace_ ? rename(temporary_.c_str(), path_.c_str())

@@ -36,6 +36,9 @@ class AtomicFile {
 
   void Write(const void* data, size_t bytes);
   void Write(std::string_view text) { Write(text.data(), text.size()); }
+  // Brings what was written to the disk, as Commit does, too: who writes several files that belong together flushes all
+  // before the first one gets its name.
+  void Flush();
   void Commit();
 
   // Where the file lies until Commit, for libraries that write it themselves.

@@ -8,12 +8,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <functional>
 #include <iterator>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "base/atomic_file.h"
+#include "base/log.h"
 #include "base/paths.h"
 #include "crema/error.h"
 
@@ -88,16 +91,32 @@ std::string SetBestAside(const std::string& prefix, SnapshotFormat format) {
 
 PrefixLock::PrefixLock(std::string prefix) : prefix_(std::move(prefix)) {
   for (;;) {
-    fd_ = open(path().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd_ < 0 && errno == EACCES) fd_ = open(path().c_str(), O_RDONLY | O_CLOEXEC);  // another user's
+    constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    fd_ = open(path().c_str(), O_RDWR | O_CREAT | kFlags, 0666);
+    if (fd_ < 0 && errno == EACCES) fd_ = open(path().c_str(), O_RDONLY | kFlags);  // another user's
+    struct stat info = {};
+    const bool exists = fd_ >= 0 ? fstat(fd_, &info) == 0 : lstat(path().c_str(), &info) == 0;
+    // Its text is written over.
+    if (exists && (!S_ISREG(info.st_mode) || info.st_nlink > 1)) {
+      if (fd_ >= 0) close(std::exchange(fd_, -1));
+      throw UserError(Location{path()},
+                      "is a folder, a link or the like, but the file of this name is that by which "
+                      "trainings lock their snapshots; move it away, or choose another "
+                      "snapshot_prefix");
+    }
     if (fd_ < 0) return;
     if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-      const bool held = errno == EWOULDBLOCK;
+      const int error = errno;
+      const bool held = error == EWOULDBLOCK;
       char process[32] = "";
       if (held && pread(fd_, process, sizeof process - 1, 0) < 0) process[0] = 0;
       close(fd_);
       fd_ = -1;
-      if (!held) return;
+      if (!held) {
+        LOG(WARNING) << path() << " cannot be locked (" << std::strerror(error)
+                     << "): nothing keeps another training from writing the same snapshots";
+        return;
+      }
       throw EnvironmentError("another training " +
                              (process[0] ? "(process " + std::string(process) + ") " : std::string()) +
                              "writes snapshots to \"" + prefix_ +

@@ -30,7 +30,8 @@ std::string SetBestAside(const std::string& prefix, SnapshotFormat format);
 // held.
 class PrefixLock {
  public:
-  // Throws EnvironmentError, with the process, where another one, or this one, holds it.
+  // Throws EnvironmentError, with the process, where another one, or this one, holds it; UserError where what has its
+  // name is no file of its own. Where files cannot be locked a warning says so.
   explicit PrefixLock(std::string prefix);
   ~PrefixLock();
   PrefixLock(const PrefixLock&) = delete;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/paths.h"
+#include "base/working_directory.h"
 #include "graph/program.h"
 #include "solver/epochs.h"
 #include "solver/net_change.h"
@@ -125,6 +126,7 @@ NetPosition Solver::Impl::PositionOf(const Net& of) const {
 
 void Solver::Impl::Snapshot() {
   if (prefix.empty()) throw EnvironmentError("no snapshot can be written: snapshot_prefix is not set");
+  ReturnToFolder(started_in);
   Settle();
   const bool tested = iteration == tested_iteration;
   const bool moved = tested && statistics_before_test && (!average || average->exchanged());
@@ -236,8 +238,10 @@ bool Solver::Impl::SnapshotAtEnd() {
 
 bool Solver::Impl::WriteWhenThereIsRoom(const std::string& what, const std::function<void()>& write) {
   if (prefix.empty() || !options.requested_action || ends_without_room) return false;
-  Warn({}, "training is over, and " + what + " tried again every " + std::to_string(kSecondsBetweenAttempts) +
-               " s until it can be written. Make room, or stop the training once more to end without it");
+  Warn({},
+       "training is over, and " + what + " tried again every " + std::to_string(kSecondsBetweenAttempts) +
+           " s until it can be written. Make room, or its folder where that is gone, or stop the training once more "
+           "to end without it");
   bool written = false;
   while (!written) {
     if (on_waiting_for_room) on_waiting_for_room(write_failure);
@@ -250,6 +254,7 @@ bool Solver::Impl::WriteWhenThereIsRoom(const std::string& what, const std::func
     ends_without_room = asked == SolverAction::kStop;
     if (ends_without_room) break;
     try {
+      ReturnToFolder(started_in);
       write();
       written = true;
     } catch (const EnvironmentError& error) {

@@ -79,13 +79,20 @@ SolverState WithHistory(const StoredHistory& history) {
 
 const char* Ending(SnapshotFormat format) { return format == SolverParameter::HDF5 ? ".h5" : ""; }
 
+// Where the state finds no room its model does not stay behind, or beside an earlier state.
+void CommitBoth(AtomicFile* model, AtomicFile* state) {
+  model->Flush();
+  state->Flush();
+  model->Commit();
+  state->Commit();
+}
+
 WrittenFiles WriteHdf5Snapshot(const std::string& prefix, const NetParameter& model, SolverState state,
                                const std::vector<StoredHistory>& history) {
   const std::string model_path = ModelPath(prefix, state.iter(), SolverParameter::HDF5);
   AtomicFile model_file(model_path);
   WriteHdf5Model(model_file.temporary(), model);
   const Checksum written = ChecksumOf(model_file.temporary());
-  model_file.Commit();
 
   state.set_learned_net(model_path);
   state.set_model_bytes(written.bytes);
@@ -94,7 +101,7 @@ WrittenFiles WriteHdf5Snapshot(const std::string& prefix, const NetParameter& mo
   const uint32_t state_crc32 = WriteHdf5State(state_file.temporary(), std::move(state), history);
   std::error_code error;
   const uint64_t state_bytes = std::filesystem::file_size(state_file.temporary(), error);
-  state_file.Commit();
+  CommitBoth(&model_file, &state_file);
   return {written.bytes + (error ? 0 : state_bytes), state_crc32};
 }
 
@@ -147,7 +154,6 @@ WrittenFiles WriteSnapshot(const std::string& prefix, const NetParameter& model,
 
   AtomicFile model_file(model_path);
   Append(model, &model_file);
-  model_file.Commit();
 
   // One message may be written in pieces: readers merge them. The first piece says that the file is crema's and the
   // last one, the checksum, that it is whole.
@@ -164,7 +170,7 @@ WrittenFiles WriteSnapshot(const std::string& prefix, const NetParameter& model,
   Append(model_check, &state_file);
   last.set_state_crc32(state_file.crc32());
   Append(last, &state_file);
-  state_file.Commit();
+  CommitBoth(&model_file, &state_file);
   return {model_file.bytes() + state_file.bytes(), last.state_crc32()};
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/stopwatch.h"
+#include "base/working_directory.h"
 #include "crema/cluster.pb.h"
 #include "crema/solver.h"
 #include "device/communicator.h"
@@ -169,6 +170,7 @@ struct Solver::Impl {
   SolverParameter param;
   SolverOptions options;
   std::string prefix;
+  const std::string started_in = WorkingDirectory();  // what a relative prefix begins in
   uint64_t seed = 0;
   bool seed_drawn = false;
   std::unique_ptr<Net> net;

@@ -48,6 +48,24 @@ TEST(PrefixFiles, OneProcessHoldsAPrefix) {
   const PrefixLock lock(prefix);
 }
 
+TEST(PrefixFiles, TheLockWritesIntoNoFileOfOthers) {
+  const WritableFolder folder;
+  const std::string prefix = folder / "run", name = prefix + ".lock", other = folder / "notes";
+  const auto refused = [&] {
+    EXPECT_NE(ThrownBy<UserError>([&] { const PrefixLock lock(prefix); }).find("run.lock: error: is a folder, a link"),
+              std::string::npos);
+    fs::remove(name);
+  };
+  folder.Write("notes", "mine");
+  fs::create_symlink(other, name);
+  refused();
+  fs::create_hard_link(other, name);
+  refused();
+  fs::create_directory(name);
+  refused();
+  EXPECT_EQ(fs::file_size(other), 4u);
+}
+
 TEST(PrefixFiles, WhatAKilledRunLeftIsRemoved) {
   const WritableFolder folder;
   const std::vector<std::string> unfinished = {"run_iter_20.caffemodel.tmp.123", "run_iter_20.solverstate.tmp.123",

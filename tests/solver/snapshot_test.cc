@@ -222,6 +222,23 @@ TEST_F(Snapshots, AFullDiskLeavesThePreviousOneIntact) {
   EXPECT_EQ(LoadState(StatePath(Prefix(), 40)).state.iter(), 40);
 }
 
+TEST_F(Snapshots, NoModelStaysWhoseStateFindsNoRoom) {
+  values_.resize(50000);
+  history_ = {Tensor(values_.data(), {Shape{50000}})};
+  model_.mutable_layer(0)->clear_blobs();
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small = {100000, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  for (const SnapshotFormat format : {SolverParameter::BINARYPROTO, SolverParameter::HDF5}) {
+    setrlimit(RLIMIT_FSIZE, &small);
+    ThrownBy<EnvironmentError>([&] { WriteSnapshot(Prefix(), model_, State(40), history_, format); });
+    setrlimit(RLIMIT_FSIZE, &before);
+    EXPECT_TRUE(fs::is_empty(folder_.path())) << format;
+  }
+  std::signal(SIGXFSZ, handler);
+}
+
 TEST(CaffeSnapshots, AreRead) {
   const fs::path folder = fs::path(CorpusFolder()) / "training";
   if (!fs::exists(folder)) GTEST_SKIP() << "no corpus at " << folder;

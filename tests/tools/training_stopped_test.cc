@@ -77,6 +77,33 @@ TEST(Training, GoesOnWhereNobodyReadsItsLog) {
   EXPECT_TRUE(fs::exists(folder / "tiny_iter_200.caffemodel"));
 }
 
+TEST(Training, DataLostUnderItEndsItWithASnapshot) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 1000000, .snapshot = 0});
+  Running running(kTrain, In(folder));
+  ASSERT_TRUE(running.WaitFor("Iteration 50 "));
+  fs::resize_file(folder / "db/data.mdb", 8192);
+  const Finished run = running.Wait();
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(run.Says("\"db\" lost pages of data.mdb while it was read")) << run.err;
+  EXPECT_GE(NewestState(folder), 50) << run.err;
+}
+
+// As by `git clean`, or where a folder was mounted anew.
+TEST(Training, WritesIntoItsFolderThatWasMadeAgain) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 1000000, .snapshot = 0});
+  Running running(kTrain, In(folder));
+  ASSERT_TRUE(running.WaitFor("Iteration 50 "));
+  fs::remove_all(folder.path());
+  running.Signal(SIGINT);
+  ASSERT_TRUE(running.WaitFor("Make room, or its folder where that is gone"));
+  fs::create_directory(folder.path());
+  const Finished run = running.Wait();
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_GE(NewestState(folder), 50) << run.err;
+}
+
 TEST(Training, CtrlCWritesASnapshotThatGoesOnExactly) {
   const ScratchFolder whole, stopped;
   const TinyTraining options{.max_iter = 400, .snapshot = 0};
