@@ -19,6 +19,11 @@ class CtcLossLayer : public Layer {
     setup.ExpectTops(1);
     const CtcLossParameter& param = setup.param().ctc_loss_param();
     CheckSequenceScores(setup, "ctc_loss_param", param.blank_label(), "T x N x C");
+    if (!param.has_blank_label()) {
+      setup.Warn("ctc_loss_param",
+                 "blank_label is not set, so that class 0 is the blank, and labels of 0 count as none; set it in all "
+                 "layers that read these scores, to 0 where that is meant");
+    }
     const Shape& scores = setup.bottom_shape(0);
     ExpectExtent(setup, "time_step", param.time_step(), 0, "steps");
     ExpectExtent(setup, "alphabet_size", param.alphabet_size(), 2, "classes");

@@ -75,7 +75,7 @@ class Hdf5OutputLayer : public Layer {
   }
 
   // Better now than when the first batch was computed.
-  void CheckFile(const LayerSetup& setup) const {
+  void CheckFile(LayerSetup& setup) const {
     if (file_.empty()) {
       setup.Fail("hdf5_output_param", "does not say where to write; add hdf5_output_param { file_name: \"x.h5\" }");
     }
@@ -87,13 +87,20 @@ class Hdf5OutputLayer : public Layer {
     if (!std::filesystem::is_directory(folder, ignored)) {
       setup.Fail(kField, "there is no folder \"" + folder + "\" to write \"" + file_ + "\" in; make it");
     }
-    if (std::filesystem::exists(file_, ignored) && !IsOutput()) {
-      setup.Fail(kField, "\"" + file_ +
-                             "\" is there, and was not written by such a layer; remove it if it is not needed, or name "
-                             "another file");
-    }
     if (access(folder.c_str(), W_OK | X_OK) != 0 && access(file_.c_str(), W_OK) != 0) {
       setup.Fail(kField, "nothing can be written into the folder \"" + folder + "\"; name another one");
+    }
+    if (std::filesystem::exists(file_, ignored)) {
+      if (!IsOutput()) {
+        setup.Fail(kField,
+                   "\"" + file_ +
+                       "\" is there, and was not written by such a layer; remove it if it is not needed, or name "
+                       "another file");
+      }
+      if (std::filesystem::file_size(file_, ignored) == 0) return;
+      setup.Warn(kField, "\"" + file_ +
+                             "\" holds what an earlier run wrote, and the first pass of this one replaces it; to keep "
+                             "it, move it away");
     }
   }
 

@@ -96,7 +96,13 @@ struct Readers {
 };
 
 bool ReadsIndices(const Node& node, int bottom) {
-  return node.setup->is_differentiable() && !node.setup->has_gradient(bottom);
+  if (!node.setup->is_differentiable()) return node.type->name.ends_with("Accuracy") && bottom == 1;
+  return !node.setup->has_gradient(bottom);
+}
+
+// Layers to which not what is in the bottom matters, but its size.
+bool ReadsSize(const std::string& type) {
+  return type == "Crop" || type == "Interp" || type == "Silence" || type == "ContinuationIndicator";
 }
 
 // Of the value, also behind layers that move its elements.
@@ -104,7 +110,7 @@ void FindReaders(const Graph& graph, const Value& value, Readers* readers) {
   for (const Value::Use& use : value.uses) {
     const Node& node = graph.nodes[use.node];
     const std::string& type = node.type->name;
-    if (type == "Crop" || type == "Interp" || type == "Silence") continue;  // the size of such a bottom matters only
+    if (ReadsSize(type)) continue;
     if (MovesElements(type)) {
       for (const int top : node.tops) FindReaders(graph, graph.values[top], readers);
     } else {
@@ -118,8 +124,7 @@ bool HoldsIndices(const Graph& graph, const std::string& input) {
     if (value.name != input || value.version != 0) continue;
     for (const Value::Use& use : value.uses) {
       const Node& node = graph.nodes[use.node];
-      const bool size_only = node.type->name == "Crop" || node.type->name == "Interp";
-      if (!size_only && ReadsIndices(node, use.bottom)) return true;
+      if (!ReadsSize(node.type->name) && ReadsIndices(node, use.bottom)) return true;
     }
     Readers readers;
     FindReaders(graph, value, &readers);

@@ -92,6 +92,8 @@ TEST_F(Hdf5OutputTest, ReplacesWhatItHasWrittenAlone) {
   ExpectRows(folder_ / "out.h5", 3);
   {
     const auto net = MakeNet(NetText(2));
+    ASSERT_EQ(net->warnings().size(), 1u);
+    EXPECT_NE(net->warnings()[0].message.find("the first pass of this one replaces it"), std::string::npos);
     ExpectRows(folder_ / "out.h5", 3);
     Forward(*net, 0);
   }
