@@ -1,3 +1,5 @@
+#include "runtime/weights.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -107,26 +109,28 @@ WeightsReport Net::LoadWeights(const std::vector<LayerWeights>& weights) {
   return report;
 }
 
-NetParameter Net::ToProto(bool write_gradients) const {
-  const CompiledNet& net = *impl_->compiled;
-  NetParameter proto;
-  proto.set_name(net.graph.name);
-  for (const Node& node : net.graph.nodes) {
-    LayerParameter* layer = proto.add_layer();
-    *layer = *node.param;
-    if (layer->top_size() > 0 && layer->top().rbegin()[0] == kAutomaticTop) layer->mutable_top()->RemoveLast();
-    layer->clear_blobs();
-    for (size_t i = 0; i < node.params.size(); ++i) {
-      const Parameter& p = parameters()[node.params[i]];
-      BlobProto* blob = layer->add_blobs();
-      BlobShape* shape = blob->mutable_shape();  // of a scalar, too
-      for (int64_t d : node.setup->params()[i].shape.dims()) shape->add_dim(d);
-      p.CopyDataTo(MakeNumbers(blob->mutable_data(), p.shape.count()));
-      if (write_gradients && p.grad.defined()) {
-        p.CopyGradTo(MakeNumbers(blob->mutable_diff(), p.shape.count()));
-      }
+LayerParameter WithWeights(const Net& net, const Node& node, bool write_gradients) {
+  LayerParameter layer = *node.param;
+  if (layer.top_size() > 0 && layer.top().rbegin()[0] == kAutomaticTop) layer.mutable_top()->RemoveLast();
+  layer.clear_blobs();
+  for (size_t i = 0; i < node.params.size(); ++i) {
+    const Parameter& p = net.parameters()[node.params[i]];
+    BlobProto* blob = layer.add_blobs();
+    BlobShape* shape = blob->mutable_shape();  // of a scalar, too
+    for (int64_t d : node.setup->params()[i].shape.dims()) shape->add_dim(d);
+    p.CopyDataTo(MakeNumbers(blob->mutable_data(), p.shape.count()));
+    if (write_gradients && p.grad.defined()) {
+      p.CopyGradTo(MakeNumbers(blob->mutable_diff(), p.shape.count()));
     }
   }
+  return layer;
+}
+
+NetParameter Net::ToProto(bool write_gradients) const {
+  const Graph& graph = impl_->compiled->graph;
+  NetParameter proto;
+  proto.set_name(graph.name);
+  for (const Node& node : graph.nodes) *proto.add_layer() = WithWeights(*this, node, write_gradients);
   return proto;
 }
 

@@ -20,9 +20,6 @@ namespace {
 
 constexpr char kDetection[] = "detection";  // eval_type
 
-// Learnt, or a statistic.
-bool ComesFromTraining(const GraphParam& param) { return !param.learnable || param.lr_mult != 0; }
-
 }  // namespace
 
 void Solver::Impl::Check(const SolverFile& file) {
@@ -126,6 +123,7 @@ void Solver::Impl::CheckNamesForHdf5() const {
   for (const Node& node : net->compiled().graph.nodes) {
     if (!node.params.empty()) layers.push_back(node.name());
   }
+  for (const TestsLayer& layer : GivenToTests()) layers.push_back(layer.node->name());
   if (const auto unfit = UnfitForHdf5(layers)) {
     throw UserError("snapshot_format is HDF5, where the parameters of layer \"" + *unfit +
                     "\" cannot lie under its name; give it another one, or use snapshot_format: BINARYPROTO");
@@ -140,6 +138,11 @@ void Solver::Impl::CheckSnapshotSize() const {
   const auto parameters = std::as_const(*net).parameters();
   const auto bytes_of = [&](size_t i) { return static_cast<uint64_t>(parameters[i].shape.count()) * sizeof(float); };
   for (size_t i = 0; i < parameters.size(); ++i) model += bytes_of(i) * (param.snapshot_diff() ? 2 : 1);
+  for (const TestsLayer& layer : GivenToTests()) {
+    for (const ParamRequest& given : layer.node->setup->params()) {
+      model += static_cast<uint64_t>(given.shape.count()) * sizeof(float);
+    }
+  }
   for (int i = 0; i < updater->histories(); ++i) state += bytes_of(static_cast<size_t>(i) % parameters.size());
   if (param.has_ema()) state += model;
   const uint64_t largest = std::max(model, state);
@@ -244,24 +247,6 @@ void Solver::Impl::WarnOfZeroWeights(const std::set<std::string>& loaded) const 
             ") has weights of 0 and keeps them: its weight_filler is constant 0, lr_mult is 0, and no weights file has "
             "any for it. Nothing of its bottom gets through, and nothing below learns by it; " +
             remedy);
-  }
-}
-
-void Solver::Impl::WarnOfTestsOwnLayers(const std::set<std::string>& loaded) const {
-  for (size_t i = 0; i < test_nets.size(); ++i) {
-    const CompiledNet& compiled = test_nets[i]->compiled();
-    std::set<int> told;
-    for (const GraphParam& param : compiled.graph.params) {
-      const Node& node = compiled.graph.nodes[param.owner];
-      if (param.borrowed || !ComesFromTraining(param) || loaded.contains(node.name())) continue;
-      if (!told.insert(param.owner).second) continue;
-      Warn(compiled.file.source ? compiled.file.source->Layer(node.index_in_file) : Location{},
-           "layer \"" + node.name() + "\" (" + node.type->name + ") of test net #" + std::to_string(i) +
-               " has parameters that the train net has not, and no weights file gave them: tests are of what its "
-               "fillers "
-               "make. Name it as the layer of the train net whose parameters it is to have, share them by a name "
-               "(param { name: ... }), or give weights for it (--weights; snapshots have those of the train net only)");
-    }
   }
 }
 

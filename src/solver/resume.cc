@@ -178,7 +178,7 @@ void Solver::Impl::Snapshot() {
     average->Store(&state);
     written.ema_path = EmaModelPath(prefix, param.snapshot_format());
     const ShownParameters averages(&*average, ShownParameters::Show::kAverage);
-    WriteModel(written.ema_path, net->ToProto());
+    WriteModel(written.ema_path, ModelToWrite());
   }
 
   std::vector<StoredHistory> histories = Histories(*updater, std::as_const(*net).parameters());
@@ -188,7 +188,7 @@ void Solver::Impl::Snapshot() {
     histories[static_cast<size_t>(i)].values = Tensor(means.back().data(), updater->history(i).spec());
   }
   const WrittenFiles files =
-      WriteSnapshot(prefix, net->ToProto(param.snapshot_diff()), std::move(state), histories, param.snapshot_format());
+      WriteSnapshot(prefix, ModelToWrite(param.snapshot_diff()), std::move(state), histories, param.snapshot_format());
   written.bytes = files.bytes;
   written.iteration = iteration;
   written.model_path = ModelPath(prefix, iteration, param.snapshot_format());
@@ -335,14 +335,16 @@ void Solver::Impl::RestorePosition(const LoadedState& loaded, const std::string&
 
 void Solver::Impl::Restore(const LoadedState& loaded) {
   const SolverState& state = loaded.state;
-  const WeightsReport report = net->LoadWeights(ReadWeights(loaded.model_path));
+  const std::vector<LayerWeights> weights = ReadWeights(loaded.model_path);
+  LoadIntoTestNets(weights);
+  const WeightsReport report = net->LoadWeights(weights);
   if (!report.fresh.empty()) {
     throw UserError(Location{loaded.model_path, 0, 0},
                     "holds no weights for layer \"" + report.fresh.front() +
                         "\" of this net: the snapshot is of another net; to start a new training from its weights use "
                         "--weights instead");
   }
-  WarnOfTestsOwnLayers({});
+  WarnOfTestsOwnLayers();
   const auto parameters = std::as_const(*net).parameters();
   const std::vector<size_t> places = ParameterPlaces(state, loaded.state_path, *net);
   RestoreHistory(loaded, UpdateRuleName(param), InOrderOf(places, parameters.size(), Histories(*updater, parameters)));

@@ -33,16 +33,6 @@ std::vector<std::string> SplitAtCommas(const std::string& text) {
   return parts;
 }
 
-// Those that the net whose parameters it shares has not.
-std::set<std::string> LayersOfItsOwn(const Net& net) {
-  const Graph& graph = net.compiled().graph;
-  std::set<std::string> layers;
-  for (const GraphParam& param : graph.params) {
-    if (!param.borrowed) layers.insert(graph.nodes[param.owner].name());
-  }
-  return layers;
-}
-
 }  // namespace
 
 Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
@@ -96,8 +86,6 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     }
     MakeUpdater();
     if (rank > 0) return;
-    CheckNamesForHdf5();
-    CheckSnapshotSize();
     if (param.has_ema()) average.emplace(param.ema(), *net, *device);
     if (resume) {
       Restore(loaded);
@@ -105,6 +93,9 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
       LoadWeights();
       if (average) average->Restart();
     }
+    CheckTournamentTests(file);
+    CheckNamesForHdf5();
+    CheckSnapshotSize();
   });
   if (shares) {
     MakeHogwild(file);
@@ -204,24 +195,10 @@ void Solver::Impl::LoadWeights() {
     Tell(&Observer::OnWeights, loaded);
   }
   WarnOfZeroWeights(copied);
-  WarnOfTestsOwnLayers(copied);
+  WarnOfTestsOwnLayers();
   for (const Diagnostic& mistake : LikelyMistakes(param, *net, test_nets, copied)) {
     Tell(&Observer::OnNotice, mistake);
   }
-}
-
-std::set<std::string> Solver::Impl::LoadIntoTestNets(const std::vector<LayerWeights>& weights) const {
-  std::set<std::string> loaded;
-  for (const auto& test_net : test_nets) {
-    const std::set<std::string> own = LayersOfItsOwn(*test_net);
-    std::vector<LayerWeights> of_own;
-    std::ranges::copy_if(weights, std::back_inserter(of_own),
-                         [&](const LayerWeights& layer) { return own.contains(layer.name); });
-    if (of_own.empty()) continue;
-    const std::vector<std::string> copied = test_net->LoadWeights(of_own).copied;
-    loaded.insert(copied.begin(), copied.end());
-  }
-  return loaded;
 }
 
 void Solver::Impl::Warn(Location where, std::string message) const {

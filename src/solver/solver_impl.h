@@ -35,6 +35,8 @@
 
 namespace crema {
 
+struct Node;
+
 // Where a net is in its data.
 struct NetPosition {
   std::vector<std::pair<std::string, uint64_t>> records;              // delivered, by data layer
@@ -175,6 +177,7 @@ struct Solver::Impl {
   bool seed_drawn = false;
   std::unique_ptr<Net> net;
   std::vector<std::unique_ptr<Net>> test_nets;
+  std::set<std::string> given_to_tests;  // names of layers of theirs alone
   ApVersion ap_version = ApVersion::kIntegral;
   std::unique_ptr<Updater> updater;
   std::optional<WeightAverage> average;  // of solvers that ask for it, of the first rank
@@ -258,12 +261,25 @@ struct Solver::Impl {
   void CheckSnapshotSize() const;
   void MakeUpdater();
   void LoadWeights();
+
+  // tests_own_layers.cc
+  struct TestsLayer {
+    const Net* net;
+    const Node* node;
+  };
   // Into the layers that only test nets have; returns their names.
-  std::set<std::string> LoadIntoTestNets(const std::vector<LayerWeights>& weights) const;
+  std::set<std::string> LoadIntoTestNets(const std::vector<LayerWeights>& weights);
+  // Of these those that weights were loaded into, each once: snapshots hold them, too.
+  std::vector<TestsLayer> GivenToTests() const;
+  // The train net, and what weights files gave test nets beside it.
+  NetParameter ModelToWrite(bool with_gradients = false) const;
+  // Of layers that only a test net has, and no weights file filled.
+  void WarnOfTestsOwnLayers() const;
+  // Throws UserError where workers test without what weights files gave the test net.
+  void CheckTournamentTests(const SolverFile& file) const;
+
   // Of layers that nothing below learns through; `loaded`: those that a weights file filled.
   void WarnOfZeroWeights(const std::set<std::string>& loaded) const;
-  // Of layers that only a test net has, and no weights file filled.
-  void WarnOfTestsOwnLayers(const std::set<std::string>& loaded) const;
   void RestoreBest(const BestState& state);
   // What the data and recurrent layers of one net had read; `name`: as in SolverState.
   void RestorePosition(const LoadedState& loaded, const std::string& name, Net* target);

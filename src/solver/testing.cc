@@ -141,7 +141,7 @@ void Solver::Impl::WriteBest() {
     }
   }
   RefuseNan();
-  WriteModel(path, net->ToProto());
+  WriteModel(path, ModelToWrite());
 }
 
 void Solver::Impl::RemoveUntrainedBest() {
