@@ -8,7 +8,11 @@ namespace crema {
 
 void Solver::Impl::EndInFailure(bool keeps) {
   if (keeps) KeepWork();
-  RemoveUntrainedBest();
+  try {
+    RemoveUntrainedBest();
+  } catch (const std::exception&) {
+    // What failed first is what is told.
+  }
 }
 
 // A GPU would have to be waited for.

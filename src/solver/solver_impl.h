@@ -219,6 +219,7 @@ struct Solver::Impl {
   std::optional<MovingState> statistics_before_test;  // where tests move those of what they show
   std::optional<Best> best;                           // of solvers that ask for it
   bool best_file_is_own = false;                      // of this run, or of the one that it goes on with
+  std::string earlier_best;                           // where that of an earlier run is now
   bool out_of_patience = false;
   BestState best_before_test;  // likewise
   struct UnwrittenBest {
@@ -316,6 +317,7 @@ struct Solver::Impl {
   // Throws EnvironmentError.
   void WriteBest();
   // The parameters of iteration 0, where nothing else came of the run: the next try would keep them as an earlier best.
+  // What was set aside for them gets its name back.
   void RemoveUntrainedBest();
   [[noreturn]] void FailNonFinite(const std::string& what);
   // Throws NotFinite where a parameter holds a NaN.

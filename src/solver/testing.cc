@@ -132,23 +132,28 @@ void Solver::Impl::BestAtEnd() {
 
 void Solver::Impl::WriteBest() {
   const std::string path = BestModelPath(prefix, param.snapshot_format());
+  RefuseNan();
   if (!best_file_is_own) {
-    const std::string aside = SetBestAside(prefix, param.snapshot_format());
+    earlier_best = SetBestAside(prefix, param.snapshot_format());
     best_file_is_own = true;
-    if (!aside.empty()) {
-      Warn({}, "the best parameters of an earlier run, \"" + path + "\", are now \"" + aside +
+    if (!earlier_best.empty()) {
+      Warn({}, "the best parameters of an earlier run, \"" + path + "\", are now \"" + earlier_best +
                    "\": this run begins anew and writes its own");
     }
   }
-  RefuseNan();
   WriteModel(path, ModelToWrite());
 }
 
 void Solver::Impl::RemoveUntrainedBest() {
   const std::optional<BestFound> found = FoundBest();
-  if (!found || found->iteration > 0 || !best_file_is_own || saved_iteration >= 0) return;
-  std::error_code ignored;
-  std::filesystem::remove(found->model_path, ignored);
+  if (!best_file_is_own || saved_iteration >= 0 || (found && found->iteration > 0)) return;
+  const std::string path = BestModelPath(prefix, param.snapshot_format());
+  std::error_code error;
+  if (found) std::filesystem::remove(path, error);
+  if (earlier_best.empty()) return;
+  std::filesystem::rename(earlier_best, path, error);
+  if (error) return;
+  Warn({}, "this run learnt nothing, so the best parameters of the earlier one are \"" + path + "\" again");
 }
 
 std::optional<BestFound> Solver::Impl::FoundBest() const {

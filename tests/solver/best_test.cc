@@ -293,6 +293,21 @@ TEST_F(BestTest, WhatFailsBeforeItLearntLeavesNoBest) {
   EXPECT_EQ(fs::exists(BestModel()), fs::exists(folder_ / "snap_iter_1.solverstate"));
 }
 
+TEST_F(BestTest, WhatFailsBeforeItLearntGivesTheEarlierRunItsBestBack) {
+  const std::string tests = std::string(kTests) + "snapshot: 4 best { output: \"loss\" } ";
+  Train(tests + "base_lr: 0.01", 8);
+  const std::string first = ReadBytes(BestModel());
+  const std::string failing = tests + "base_lr: 1e30 ";
+  EXPECT_THROW(Train(failing, 30), NotFinite);
+  ASSERT_FALSE(recorder_.bests.empty());
+  EXPECT_NE(recorder_.notices.find("the earlier one are \"" + BestModel() + "\" again"), std::string::npos)
+      << recorder_.notices;
+  EXPECT_EQ(ReadBytes(BestModel()), first);
+  EXPECT_FALSE(fs::exists(folder_ / "snap_best_earlier.caffemodel"));
+  Train(tests + "base_lr: 0.01", 12, {.snapshot = folder_ / "snap_iter_8.solverstate"});
+  EXPECT_EQ(recorder_.notices, "");
+}
+
 TEST_F(BestTest, WarnsOfWhatIsNoMeasure) {
   std::string net = kSmallNet;
   net +=
