@@ -17,6 +17,11 @@ std::string Quoted(const std::string& name) { return "\"" + name + "\""; }
 
 std::string Layer(const Node& node) { return "layer " + Quoted(node.name()) + " (" + node.type->name + ")"; }
 
+// Its first parameter, by itself or by the layer that it shares that with.
+bool IsGiven(const Graph& graph, const Node& node, const std::set<std::string>& loaded) {
+  return loaded.contains(node.name()) || loaded.contains(graph.nodes[graph.params[node.params[0]].owner].name());
+}
+
 std::string Listed(const std::set<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + Quoted(name);
@@ -118,6 +123,18 @@ class Finder {
     }
   }
 
+  // With a layer of another name, which the train net has not.
+  bool IsSharedWithATest(const GraphParam& param) const {
+    const std::string& owner = graph_.nodes[param.owner].name();
+    return std::ranges::any_of(tests_, [&](const auto& test) {
+      const Graph& graph = test->compiled().graph;
+      return std::ranges::any_of(graph.params, [&](const GraphParam& other) {
+        return other.shared_name == param.shared_name &&
+               std::ranges::any_of(other.users, [&](int user) { return graph.nodes[user].name() != owner; });
+      });
+    });
+  }
+
   void FindLonelyNames() {
     bool any_shared = false;
     std::set<std::string> lonely;
@@ -125,7 +142,7 @@ class Finder {
     for (const GraphParam& param : graph_.params) {
       if (param.shared_name.empty()) continue;
       any_shared |= param.users.size() > 1;
-      if (param.users.size() > 1) continue;
+      if (param.users.size() > 1 || IsSharedWithATest(param)) continue;
       lonely.insert(param.shared_name);
       if (!first) first = &graph_.nodes[param.owner];
     }
@@ -140,7 +157,7 @@ class Finder {
     const Node* first = nullptr;
     for (const Node& node : graph_.nodes) {
       const bool uses = node.type->name == "BatchNorm" && node.param->batch_norm_param().use_global_stats();
-      if (!uses || loaded_.contains(node.name())) continue;
+      if (!uses || IsGiven(graph_, node, loaded_)) continue;
       layers.insert(node.name());
       if (!first) first = &node;
     }
@@ -240,10 +257,8 @@ class Finder {
 bool StartsWithZeros(const Graph& graph, const Node& node, const std::set<std::string>& loaded) {
   const auto reads = [&](const char* block) { return std::ranges::count(node.type->reads, block) > 0; };
   if (node.params.empty() || (!reads("convolution_param") && !reads("inner_product_param"))) return false;
-  if (loaded.contains(node.name()) || loaded.contains(graph.nodes[graph.params[node.params[0]].owner].name())) {
-    return false;
-  }
-  const FillerParameter& filler = node.setup->params()[0].filler;
+  if (IsGiven(graph, node, loaded)) return false;
+  const FillerParameter& filler = graph.params[node.params[0]].filler;
   return filler.type() == "constant" && filler.value() == 0;
 }
 

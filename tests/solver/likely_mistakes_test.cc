@@ -60,6 +60,24 @@ TEST_F(LikelyMistakesOf, WeightsOfZeroAtTheTopAreSound) {
   EXPECT_EQ(Told(), "");
 }
 
+// The filler is that of the layer which comes first.
+TEST_F(LikelyMistakesOf, WeightsThatLayersShare) {
+  const std::string filler = "weight_filler { type: \"xavier\" }",
+                    sharing = "param { name: \"w\" } param { name: \"b\" }";
+  const auto shared = [&](const std::string& layer, const std::string& bottom, const std::string& of_filler) {
+    return "layer { name: \"" + layer + "\" type: \"InnerProduct\" bottom: \"" + bottom + "\" top: \"" + layer + "\" " +
+           sharing + " inner_product_param { num_output: 16 " + of_filler + " } } ";
+  };
+  const std::string sound = net_;
+  InsertBefore("ip2", shared("a", "ip1", filler) + shared("b", "a", ""));
+  Replace("bottom: \"ip1\" top: \"ip2\"", "bottom: \"b\" top: \"ip2\"");
+  EXPECT_EQ(Told(), "");
+  net_ = sound;
+  InsertBefore("ip2", shared("a", "ip1", "") + shared("b", "a", filler));
+  Replace("bottom: \"ip1\" top: \"ip2\"", "bottom: \"b\" top: \"ip2\"");
+  ExpectTold("layer \"b\" (InnerProduct) and, below it, layer \"a\" (InnerProduct) begin with weights of 0");
+}
+
 TEST_F(LikelyMistakesOf, ANameThatIsNotShared) {
   const std::string branch = " type: \"InnerProduct\" bottom: \"ip1\" inner_product_param { num_output: 3 } ";
   InsertBefore("ip2", "layer { name: \"a\" top: \"a\" param { name: \"w\" } param { name: \"b\" }" + branch +
@@ -69,11 +87,47 @@ TEST_F(LikelyMistakesOf, ANameThatIsNotShared) {
   ExpectTold("only one layer has parameters of the name \"b\", \"bb\", while others of this net are shared");
 }
 
+TEST_F(LikelyMistakesOf, NamesSharedWithALayerOfATestNetAreSound) {
+  const std::string named = "type: \"InnerProduct\" param { name: \"w\" } param { name: \"b\" } bottom: ";
+  const auto twin = [](const std::string& layer, const std::string& share) {
+    return "layer { name: \"" + layer + "\" type: \"InnerProduct\" param { name: \"" + share +
+           "\" } bottom: \"ip1\" top: \"" + layer + "\" inner_product_param { num_output: 3 bias_term: false " +
+           "weight_filler { type: \"xavier\" } } } layer { name: \"hush_" + layer + "\" type: \"Silence\" bottom: \"" +
+           layer + "\" } ";
+  };
+  // Some of the train net are shared there.
+  InsertBefore("loss", twin("c", "cc") + twin("d", "cc"));
+  Replace("type: \"InnerProduct\" bottom: \"ip1\" top: \"ip2\"", named + "\"ip1\" top: \"ip2\"");
+  const std::string lonely = "only one layer has parameters of the name ";
+  EXPECT_NE(Told().find(lonely + "\"b\", \"w\", while"), std::string::npos) << recorder_.notices;
+  InsertBefore("accuracy", "layer { name: \"copy\" include { phase: TEST } top: \"copy\" " + named +
+                               "\"ip1\" inner_product_param { num_output: 3 } }");
+  EXPECT_EQ(Told().find(lonely), std::string::npos) << recorder_.notices;
+}
+
 TEST_F(LikelyMistakesOf, StatisticsThatNobodyGave) {
   InsertBefore("relu1",
                "layer { name: \"norm\" type: \"BatchNorm\" bottom: \"ip1\" top: \"ip1\" "
                "batch_norm_param { use_global_stats: true } }");
   ExpectTold("BatchNorm \"norm\" of the train net: use_global_stats: true");
+}
+
+TEST_F(LikelyMistakesOf, StatisticsThatOnlyTheFirstOfAShareIsGiven) {
+  const auto norm = [](const std::string& layer, bool global) {
+    std::string text = "layer { name: \"" + layer + "\" type: \"BatchNorm\" bottom: \"ip1\" top: \"ip1\" ";
+    for (const char* name : {"m", "v", "f"}) text += std::string("param { name: \"") + name + "\" lr_mult: 0 } ";
+    return text + "batch_norm_param { use_global_stats: " + (global ? "true" : "false") + " } }";
+  };
+  const std::string plain = net_;
+  InsertBefore("relu1", norm("norm", false));
+  folder_.Write("net.prototxt", net_);
+  Train("test_iter: 6 test_interval: 9", 10);
+  net_ = plain;
+  InsertBefore("relu1", norm("norm", true) + norm("again", true));
+  ExpectTold("BatchNorm \"again\", \"norm\" of the train net: use_global_stats: true");
+  SolverOptions options;
+  options.weights = {folder_ / "snap_iter_10.caffemodel"};
+  EXPECT_EQ(Told("", std::move(options)), "");
 }
 
 TEST_F(LikelyMistakesOf, OutputsOfManyNumbers) {
