@@ -69,17 +69,23 @@ Source SourceOf(NetPlan plan) {
   return {};
 }
 
-// Where rounding up to whole batches reads more than a hundredth of the records once more, what to do about it.
+// Where rounding up to whole batches reads more than a hundredth of the records once more, and a batch of at least half
+// the size less: what to do about it.
 std::string Surplus(const Source& source, int batches) {
   const uint64_t epoch = source.extent.epoch, batch = source.extent.batch;
   const uint64_t read = static_cast<uint64_t>(batches) * batch, beyond = read % epoch;
   if (read < epoch || beyond >= batch || 100 * beyond <= epoch) return "";
+  const auto beyond_by = [epoch](uint64_t other) { return (other - epoch % other) % other; };
   uint64_t better = batch;
-  while (better > 1 && epoch % better != 0) --better;
+  for (uint64_t other = batch; 2 * other >= batch; --other) {
+    if (beyond_by(other) < beyond_by(better)) better = other;
+  }
+  if (beyond_by(better) >= beyond) return "";
+  const uint64_t still = beyond_by(better);
   return "a test reads " + std::to_string(batches) + " batches of " + std::to_string(batch) + " of the " +
          std::to_string(epoch) + " records of layer \"" + source.layer + "\", so the first " + std::to_string(beyond) +
-         " count once more than the others: choose a batch_size that divides their number" +
-         (better > 1 ? ", such as " + std::to_string(better) : "");
+         " count once more than the others; with batch_size " + std::to_string(better) +
+         (still == 0 ? " none does" : " only " + std::to_string(still) + (still == 1 ? " does" : " do"));
 }
 
 std::string Described(const SolverParameter& solver, const FieldDescriptor* field) {

@@ -62,9 +62,28 @@ TEST_F(Epochs, TestsAreOfTheSameRecords) {
   for (const TestResult& test : recorder_.tests) EXPECT_EQ(LossIn(test), LossIn(recorder_.tests[0]));
   EXPECT_NE(
       recorder_.notices.find("a test reads 5 batches of 4 of the 18 records of layer \"data\", so the first 2 count "
-                             "once more than the others: choose a batch_size that divides their number, such as 3"),
+                             "once more than the others; with batch_size 3 none does"),
       std::string::npos)
       << recorder_.notices;
+}
+
+TEST_F(Epochs, OfTestsThatCountRecordsTwiceNameABetterBatchSize) {
+  const auto told = [this](int records, int batch) {
+    std::filesystem::remove_all(folder_ / "test_lmdb");
+    WriteClasses(folder_ / "test_lmdb", records);
+    std::string net = kSmallNet;
+    net.replace(net.find("batch_size: 4"), 13, "batch_size: " + std::to_string(batch));
+    folder_.Write("net.prototxt", net);
+    recorder_ = Recorder();
+    Counted("in_epochs { max_iter: 1 test_iter: 1 test_interval: 1 }");
+    const std::string text = "once more than the others; with ";
+    const size_t at = recorder_.notices.find(text);
+    return at == std::string::npos ? "" : recorder_.notices.substr(at + text.size());
+  };
+  EXPECT_EQ(told(18, 6), "");
+  EXPECT_EQ(told(18, 8), "batch_size 6 none does\n");
+  EXPECT_EQ(told(19, 17), "batch_size 10 only 1 does\n");
+  EXPECT_EQ(told(19, 10), "") << "of a prime none is better";
 }
 
 TEST_F(Epochs, CountAllThatAnIterationTakes) {
