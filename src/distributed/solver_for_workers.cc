@@ -19,6 +19,7 @@ NetParameter LayersOf(const NetParameter& net, const Graph& graph) {
   }
   NetParameter kept = net;
   kept.clear_layer();
+  kept.clear_debug_info();
   for (const int index : used) *kept.add_layer() = net.layer(index);
   return kept;
 }
@@ -50,14 +51,27 @@ SolverParameter SolverForWorkers(const SolverFile& file, const SolverOptions& op
     solver.add_test_iter(file.solver.test_iter(0));
   } else {
     solver.clear_test_interval();
+    solver.clear_eval_type();
+    solver.clear_ap_version();
   }
   solver.clear_test_initialization();
   solver.clear_test_compute_loss();
+  solver.clear_show_per_class_result();
   solver.clear_weights();
   solver.clear_snapshot();
   solver.clear_snapshot_prefix();
+  solver.clear_snapshot_keep();
+  solver.clear_snapshot_after_train();
+  solver.clear_snapshot_format();
+  solver.clear_snapshot_diff();
   solver.clear_display();
+  solver.clear_average_loss();
+  solver.clear_debug_info();
   solver.clear_best();
+  // Each worker has a device of its own, and the seed that was drawn or restored.
+  solver.clear_solver_mode();
+  solver.clear_device_id();
+  solver.clear_random_seed();
   DistributedParameter& distributed = *solver.mutable_distributed();
   // Of which the workers' number may be a part.
   if (distributed.mode() == DistributedParameter::ELASTIC) {

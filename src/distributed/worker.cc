@@ -6,7 +6,7 @@
 #include "base/printable.h"
 #include "distributed/digest.h"
 #include "distributed/protocol_version.h"
-#include "schema/wire_bytes.h"
+#include "distributed/welcome_terms.h"
 
 namespace crema {
 
@@ -20,15 +20,6 @@ uint64_t IncarnationOf(uint64_t process, uint64_t count) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return (x ^ (x >> 31)) | 1;
-}
-
-// Of all that decides how workers train and on what.
-uint64_t TermsOf(Welcome welcome) {
-  welcome.clear_incarnation();
-  welcome.clear_slot();
-  welcome.clear_search_folders();
-  const std::string bytes = WireBytes(welcome);
-  return DigestOf(std::as_bytes(std::span(bytes)));
 }
 
 }  // namespace
@@ -170,12 +161,12 @@ void Worker::OnWelcome(const ClusterMessage& message, Milliseconds now) {
   attach.mutable_attach()->set_incarnation(incarnation_);
   Send(Lane::kBulk, std::move(attach));
   phase_ = built_ ? Phase::kMember : Phase::kBuilding;
-  const uint64_t terms = TermsOf(welcome);
   if (!welcomed_) {
-    welcome_ = welcome;
-    terms_ = terms;
-  } else if (terms != terms_) {
-    Leave("the coordinator was started again with another solver, net, seed or data: start this worker again", now);
+    welcome_ = terms_ = welcome;
+  } else if (const std::string changed = ChangedTerms(terms_, welcome); !changed.empty()) {
+    Leave("the coordinator was started again with another " + OneLine(changed) +
+              ": start it with what it had, or this worker again",
+          now);
     failed_ = true;
     return;
   }

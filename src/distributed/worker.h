@@ -232,7 +232,7 @@ class Worker {
   uint64_t sequence_ = 0, heard_sequence_ = 0, heard_bulk_sequence_ = 0;
   Milliseconds next_tick_ = 0, heard_ = 0, heartbeat_ = 0, hello_ = 0, backoff_ = 0, reconnected_ = 0;
   std::optional<Welcome> welcome_;
-  uint64_t terms_ = 0;  // the digest of what a Welcome says of the training
+  Welcome terms_;  // the first one, by which this trains
 
   uint64_t version_ = 0, digest_ = 0;
   Payload state_;

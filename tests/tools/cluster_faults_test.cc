@@ -170,6 +170,19 @@ TEST(ClusterFaults, ASnapshotThatIsNamedIsGoneBackTo) {
   EXPECT_EQ(AuditJournal(folder, 250).mistake, "");
 }
 
+TEST(ClusterFaults, ASuccessorMayDisplayAndKeepOtherwise) {
+  const ClusterFolder folder("local_steps: 5 dead_ms: 5000", {.max_iter = 400, .snapshot = 150});
+  Cluster cluster(folder, 2);
+  ASSERT_TRUE(cluster.coordinator->WaitFor("Iteration 200, lr")) << cluster.coordinator->Err();
+  cluster.KillCoordinator();
+  folder.Write("solver.prototxt", ReadText(folder / "solver.prototxt") +
+                                      "average_loss: 20 snapshot_keep: 3 snapshot_format: BINARYPROTO "
+                                      "snapshot_diff: false show_per_class_result: false\n");
+  cluster.StartSuccessor(2);
+  const Finished run = cluster.Finish();
+  EXPECT_TRUE(Matches(run.err, R"(worker [ab] still had the parameters of round \d+)")) << run.err;
+}
+
 // Killed between its journal and its workers: nobody can have that round, but all have the one before it.
 TEST(ClusterFaults, ARoundThatNobodyWasToldOfTakesNoOtherWithIt) {
   for (const std::string topology : {"", "topology: SHARDED "}) {
