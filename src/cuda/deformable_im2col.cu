@@ -25,12 +25,18 @@ struct Source {
   // `element`: of places x windows.
   __device__ Source(const Problem& p, int64_t group, int64_t element, const float* offsets)
       : place(element), window(SplitOff(&place, p.windows())) {
-    const float* const pair = offsets + (group * p.places() + place) * 2 * p.windows() + window;
+    const float* const pair = offsets + PairOf(p, group);
     int64_t i = place, row = window;
     const int64_t j = SplitOff(&i, p.columns.kernel), column = SplitOff(&row, p.columns.output);
-    down = deformable::PointOf(p.rows, p.fades, row, i, pair[0]);
-    across = deformable::PointOf(p.columns, p.fades, column, j, pair[p.windows()]);
+    down = deformable::PointOf(p.rows, p.fades, row, i, pair[p.first_down()]);
+    across = deformable::PointOf(p.columns, p.fades, column, j, pair[p.first_across()]);
   }
+
+  // Its two numbers in arrays of groups x places x 2 x windows: of the first of both.
+  __device__ int64_t PairOf(const Problem& p, int64_t group) const {
+    return (group * p.places() + place) * 2 * p.windows() + window;
+  }
+  __device__ bool IsInside() const { return bilinear::IsInside(down.shares) && bilinear::IsInside(across.shares); }
 
   // Of a plane.
   __device__ Corners CornersOf(const float* x, int64_t width) const {
@@ -52,9 +58,11 @@ struct SampleColumns {
     const Source source(p, group, element, offsets);
     const float factor = factors ? factors[group * size + element] : 1.0f;
     const int64_t channel = group * p.group_channels() + part * kTogether, end = (group + 1) * p.group_channels();
+    const bool outside = !p.fades && !factors && !source.IsInside();
     for (int64_t c = channel; c < channel + kTogether && c < end; ++c) {
       const Corners corners = source.CornersOf(image + c * p.plane(), p.columns.input);
-      columns[c * size + element] = factor * corners.Value(source.down.shares, source.across.shares);
+      const float value = factor * corners.Value(source.down.shares, source.across.shares);
+      columns[c * size + element] = outside ? p.outside : value;
     }
   }
 };
@@ -174,9 +182,9 @@ struct SumOffsetGradient {
     }
     if (offset_gradient) {
       const float factor = factors ? factors[at] : 1.0f;
-      float* const pair = offset_gradient + (group * p.places() + source.place) * 2 * p.windows() + source.window;
-      pair[0] = factor * by_row;
-      pair[p.windows()] = factor * by_column;
+      float* const pair = offset_gradient + source.PairOf(p, group);
+      pair[p.first_down()] = factor * by_row;
+      pair[p.first_across()] = factor * by_column;
     }
     if (factor_gradient) factor_gradient[at] = by_factor;
   }

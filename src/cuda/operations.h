@@ -124,6 +124,9 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void InfogainLossBackward(const InfogainLoss& loss, const float* value_gradient, const float* normalizer,
                             const float* infogain, const float* probability, const float* label, float* row_sums,
                             float* dx) override;
+  void LengthLossForward(const LengthLoss& loss, const LengthInputs& inputs, float* normalizer, float* value) override;
+  void LengthLossBackward(const LengthLoss& loss, const float* value_gradient, const LengthInputs& inputs,
+                          const float* normalizer, float* da, float* db) override;
   void ReverseGradient(const GradientScale& scale, uint64_t pass, const Tensor& dy, const Tensor& dx) override;
   void ApplyMargin(const LabelMargin& margin, uint64_t pass, const float* label, const float* squares, float* scores,
                    const MarginTape& tape) override;
@@ -194,6 +197,13 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void RoiAlignBackward(const RoiAlignProblem& problem, const float* regions, const float* dy, float* dx) override;
   void InterpolationForward(const Interpolation& problem, const float* x, float* y) override;
   void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) override;
+  size_t ResamplingWorkspace(const Resampling& problem) override;
+  void ResamplingForward(const Resampling& problem, const float* x, float* y, std::byte* workspace) override;
+  void ResamplingBackward(const Resampling& problem, const float* dy, float* dx, std::byte* workspace) override;
+  void ChannelLengthForward(const ClassAxis& axis, const float* x, float* y) override;
+  void ChannelLengthBackward(const ClassAxis& axis, const float* x, const float* y, const float* dy,
+                             float* dx) override;
+  void ExpBelowPeak(const ClassAxis& axis, const float* x, float* y) override;
   void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) override;
   void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) override;
   void SpatialTransformForward(const SpatialTransform& problem, const float* x, const float* theta, float* y) override;

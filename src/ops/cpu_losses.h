@@ -81,6 +81,14 @@ class CpuLosses : public CpuSequences {
     crema::InfogainLossBackward(loss, value_gradient, normalizer, infogain, probability, label, row_sums, dx);
   }
 
+  void LengthLossForward(const LengthLoss& loss, const LengthInputs& inputs, float* normalizer, float* value) override {
+    crema::LengthLossForward(loss, inputs, normalizer, value);
+  }
+  void LengthLossBackward(const LengthLoss& loss, const float* value_gradient, const LengthInputs& inputs,
+                          const float* normalizer, float* da, float* db) override {
+    crema::LengthLossBackward(loss, value_gradient, inputs, normalizer, da, db);
+  }
+
   void ReverseGradient(const GradientScale& scale, uint64_t pass, const Tensor& dy, const Tensor& dx) override {
     Multiply(-scale.FactorOf(pass), dy, dx);
   }

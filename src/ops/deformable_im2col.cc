@@ -73,7 +73,8 @@ CREMA_MULTIVERSION void Weigh(const float* factors, Sources* to) {
 // Shares are those of a column's element, factor and all, where `factors` is given.
 void Locate(const Problem& p, const Piece& piece, const float* offsets, const float* factors, Sources* to) {
   to->count = piece.count;
-  const float *const down = offsets + piece.At(p, 2), *const across = down + p.windows();
+  const float *const down = offsets + piece.At(p, 2) + p.first_down(), *const across =
+                                                                           offsets + piece.At(p, 2) + p.first_across();
   for (int32_t k = 0; k < piece.count;) {
     const int64_t row = (piece.first + k) / p.columns.output, column = (piece.first + k) % p.columns.output;
     const auto count = static_cast<int32_t>(std::min<int64_t>(piece.count - k, p.columns.output - column));
@@ -83,6 +84,14 @@ void Locate(const Problem& p, const Piece& piece, const float* offsets, const fl
     k += count;
   }
   if (factors) Weigh(factors + piece.At(p, 1), to);
+}
+
+CREMA_MULTIVERSION void FillOutside(const Sources& at, float value, float* y) {
+#pragma omp simd
+  for (int32_t k = 0; k < at.count; ++k) {
+    const bool inside = bilinear::IsInside(at.down.At(k)) & bilinear::IsInside(at.across.At(k));
+    y[k] = inside ? y[k] : value;
+  }
 }
 
 CREMA_MULTIVERSION void Multiply(int32_t n, const float* factors, const float* x, float* y) {
@@ -118,7 +127,9 @@ void DeformableIm2col(const DeformableIm2colProblem& problem, const float* image
     const Piece piece = PieceOf(problem, channels.group, i);
     Locate(problem, piece, offsets, factors, &at);
     for (int64_t c = channels.begin; c < channels.end; ++c) {
-      Sample(at, image + c * problem.plane(), columns + piece.Columns(problem, c));
+      float* const to = columns + piece.Columns(problem, c);
+      Sample(at, image + c * problem.plane(), to);
+      if (!problem.fades && !factors) FillOutside(at, problem.outside, to);
     }
   });
 }
@@ -158,7 +169,8 @@ void DeformableOffsetGradient(const DeformableIm2colProblem& problem, const floa
       for (int64_t c = channels.begin; c < channels.end; ++c) {
         AddSlopes(at, image + c * p.plane(), columns + piece.Columns(p, c), &slopes);
       }
-      float *const down = offset_gradient + piece.At(p, 2), *const across = down + p.windows();
+      float* const pair = offset_gradient + piece.At(p, 2);
+      float *const down = pair + p.first_down(), *const across = pair + p.first_across();
       if (factors) {
         Multiply(piece.count, factors + piece.At(p, 1), slopes.row, down);
         Multiply(piece.count, factors + piece.At(p, 1), slopes.column, across);

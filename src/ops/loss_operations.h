@@ -13,6 +13,7 @@
 #include "ops/gradient_scale.h"
 #include "ops/label_losses.h"
 #include "ops/label_margin.h"
+#include "ops/length_loss.h"
 #include "ops/mix_up.h"
 #include "ops/soft_targets.h"
 #include "ops/softmax.h"
@@ -24,7 +25,7 @@ class LossOperations {
  public:
   virtual ~LossOperations() = default;
 
-  // --- Losses: ops/target_losses.h, ops/label_losses.h. ---
+  // --- Losses: ops/target_losses.h, ops/label_losses.h, ops/length_loss.h. ---
   virtual void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) = 0;
   virtual void DifferenceLossTerms(const DifferenceLoss& loss, const ClassAxis& axis, const DifferenceInputs& inputs,
                                    float* terms) = 0;
@@ -54,6 +55,11 @@ class LossOperations {
   virtual void InfogainLossBackward(const InfogainLoss& loss, const float* value_gradient, const float* normalizer,
                                     const float* infogain, const float* probability, const float* label,
                                     float* row_sums, float* dx) = 0;
+
+  virtual void LengthLossForward(const LengthLoss& loss, const LengthInputs& inputs, float* normalizer,
+                                 float* value) = 0;
+  virtual void LengthLossBackward(const LengthLoss& loss, const float* value_gradient, const LengthInputs& inputs,
+                                  const float* normalizer, float* da, float* db) = 0;
 
   // dx = -factor dy; GPUs know the pass by themselves.
   virtual void ReverseGradient(const GradientScale& scale, uint64_t pass, const Tensor& dy, const Tensor& dx) = 0;

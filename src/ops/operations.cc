@@ -263,6 +263,21 @@ class CpuOperations final : public CpuLosses {
   void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) override {
     crema::InterpolationBackward(problem, dy, dx);
   }
+  size_t ResamplingWorkspace(const Resampling& problem) override { return crema::ResamplingWorkspace(problem); }
+  void ResamplingForward(const Resampling& problem, const float* x, float* y, std::byte* workspace) override {
+    crema::ResamplingForward(problem, x, y, workspace);
+  }
+  void ResamplingBackward(const Resampling& problem, const float* dy, float* dx, std::byte* workspace) override {
+    crema::ResamplingBackward(problem, dy, dx, workspace);
+  }
+  void ChannelLengthForward(const ClassAxis& axis, const float* x, float* y) override {
+    crema::ChannelLengthForward(axis, x, y);
+  }
+  void ChannelLengthBackward(const ClassAxis& axis, const float* x, const float* y, const float* dy,
+                             float* dx) override {
+    crema::ChannelLengthBackward(axis, x, y, dy, dx);
+  }
+  void ExpBelowPeak(const ClassAxis& axis, const float* x, float* y) override { crema::ExpBelowPeak(axis, x, y); }
   void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) override {
     crema::UnpoolingForward(problem, x, index, y);
   }

@@ -22,6 +22,8 @@
 #include "ops/batched_product.h"
 #include "ops/bias.h"
 #include "ops/box.h"
+#include "ops/channel_length.h"
+#include "ops/channel_peaks.h"
 #include "ops/channels.h"
 #include "ops/classification.h"
 #include "ops/convolution.h"
@@ -46,6 +48,7 @@
 #include "ops/pooling.h"
 #include "ops/prelu.h"
 #include "ops/reduction.h"
+#include "ops/resampling.h"
 #include "ops/rnn.h"
 #include "ops/segmentation.h"
 #include "ops/softmax.h"
@@ -204,7 +207,8 @@ class Operations : public DetectorOperations, public LossOperations {
                            const RnnTape& tape, const RnnOutput& output, const RnnGradients& gradients,
                            float* workspace) = 0;
 
-  // --- Each record by itself: ops/normalization.h, ops/group_norm.h. ---
+  // --- Each record by itself: ops/normalization.h, ops/group_norm.h, ops/channel_length.h,
+  // ops/channel_peaks.h. ---
   virtual void MvnForward(const MvnProblem& problem, const float* x, float* y, float* inverse) = 0;
   virtual void MvnBackward(const MvnProblem& problem, const float* y, const float* inverse, const float* dy,
                            float* dx) = 0;
@@ -219,6 +223,11 @@ class Operations : public DetectorOperations, public LossOperations {
                                  const RowMoments* moments, const float* dy, const GroupNormGradients& gradients,
                                  std::byte* workspace) = 0;
 
+  virtual void ChannelLengthForward(const ClassAxis& axis, const float* x, float* y) = 0;
+  virtual void ChannelLengthBackward(const ClassAxis& axis, const float* x, const float* y, const float* dy,
+                                     float* dx) = 0;
+  virtual void ExpBelowPeak(const ClassAxis& axis, const float* x, float* y) = 0;
+
   // --- Sequences of labels: ops/ctc.h, ops/label_sequences.h. FindBadSequence answers as FindBadLabel does. ---
   virtual int64_t FindBadSequence(const CtcProblem& problem, const float* labels) = 0;
   virtual size_t CtcForwardWorkspace(const CtcProblem& problem) = 0;
@@ -232,9 +241,13 @@ class Operations : public DetectorOperations, public LossOperations {
   virtual void CompareSequences(const SequenceComparison& comparison, const float* sequences, const float* labels,
                                 float* right, float* labels_right, std::byte* workspace) = 0;
 
-  // --- Sizes of images, and maps of them: ops/interpolation.h, ops/unpooling.h, ops/spatial_transform.h. ---
+  // --- Sizes of images, and maps of them: ops/interpolation.h, ops/resampling.h, ops/unpooling.h,
+  // ops/spatial_transform.h. ---
   virtual void InterpolationForward(const Interpolation& problem, const float* x, float* y) = 0;
   virtual void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) = 0;
+  virtual size_t ResamplingWorkspace(const Resampling& problem) = 0;
+  virtual void ResamplingForward(const Resampling& problem, const float* x, float* y, std::byte* workspace) = 0;
+  virtual void ResamplingBackward(const Resampling& problem, const float* dy, float* dx, std::byte* workspace) = 0;
   virtual void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) = 0;
   virtual void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) = 0;
   virtual void SpatialTransformForward(const SpatialTransform& problem, const float* x, const float* theta,

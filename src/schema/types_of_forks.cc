@@ -11,6 +11,10 @@ namespace {
 
 constexpr const char* kCrf =
     "leave it out: what it smooths are the scores, its first bottom, which the rest of the net can read";
+constexpr const char* kDice = "Eltwise, Reduction and Power compute it: docs/segmentation.md#overlap has the layers";
+constexpr const char* kEntropy =
+    "write Log of the probabilities with shift: 1e-6, Eltwise with PROD of both, and Reduction with coeff: -1 / the "
+    "batch size, which has the loss_weight";
 constexpr const char* kRistretto = "take the type without \"Ristretto\", which computes the same in floats";
 
 constexpr TypeOfFork kTypes[] = {
@@ -23,20 +27,21 @@ constexpr TypeOfFork kTypes[] = {
     {"MatRead", "DeepLab", "convert the files to HDF5 and let a layer of type \"HDF5Data\" read them"},
     {"MatWrite", "DeepLab", "leave it out: `crema extract` writes what a net makes of each image"},
     {"Padding", "DeepLab", "write the border as pad of the convolution_param behind it"},
-    {"Dice", "forks", nullptr},
-    {"DiceLoss", "forks", nullptr},
-    {"Entropy", "forks", nullptr},
+    {"Dice", "forks", kDice},
+    {"DiceLoss", "forks", kDice},
     // Optical flow
     {"Correlation1D", "DispNet", nullptr},
-    {"Resample", "FlowNet",
-     "a layer of type \"Interp\" resizes bilinearly: interp_param { height: ... width: ... }, corners on corners"},
-    {"FlowWarp", "FlowNet", nullptr},
-    {"DataAugmentation", "FlowNet", "transform_param of layers that read images has crops, mirrors and colours"},
+    {"DataAugmentation", "FlowNet",
+     "transform_param of layers that read images has crops, mirrors and colours; in a net that is used this layer "
+     "subtracts a mean, for which docs/forks.md has another one"},
+    {"Mean", "FlowNet",
+     "a layer of type \"Bias\" adds a number to each channel: bias_param { filler { type: \"values\" values: [...] } "
+     "}"},
     {"FlowAugmentation", "FlowNet", nullptr},
     {"GenerateAugmentationParameters", "FlowNet", nullptr},
     {"CustomData", "FlowNet", nullptr},
-    {"ChannelNorm", "FlowNet", nullptr},
-    {"LpqLoss", "FlowNet", nullptr},
+    {"LpqLoss", "FlowNet",
+     "type: \"L1Loss\" with l1_loss_param { l2_per_location: true power: ... } has that of p = 2, with q as power"},
     // Sequences
     {"WarpCTC", "forks with warp-ctc", "type: \"CtcLoss\" with ctc_loss_param { blank_label: ... } (docs/text.md)"},
     {"WarpCTCLoss", "forks with warp-ctc", "type: \"CtcLoss\" with ctc_loss_param { blank_label: ... } (docs/text.md)"},
@@ -48,10 +53,16 @@ constexpr TypeOfFork kTypes[] = {
     {"MaskPooling", "MNC", nullptr},
     {"MaskResize", "MNC", nullptr},
     {"DeformablePSROIPooling", "Deformable ConvNets", nullptr},
-    {"MIL", "visual concepts", nullptr},
+    {"MIL", "visual concepts",
+     "the largest of all places is Pooling with global_pooling: true; a noisy or is Log with scale: -1 shift: 1, "
+     "Reduction with axis: 2, Exp, and Power with scale: -1 shift: 1"},
     {"MILData", "visual concepts", nullptr},
     // Embeddings and adaptation of domains
-    {"LiftedStructSimilaritySoftmaxLoss", "Lifted Structure", nullptr},
+    {"Entropy", "forks for domain adaptation", kEntropy},
+    {"EntropyLoss", "forks for domain adaptation", kEntropy},
+    {"JMMDLoss", "forks for domain adaptation", "type: \"MMDLoss\" compares the vectors of one layer"},
+    {"OuterProduct", "forks for domain adaptation",
+     "write Reshape of one bottom to N x A x 1 and of the other to N x 1 x B, and MatMul"},
     {"HashingLoss", "forks for hashing", nullptr},
     {"PairwiseLoss", "forks for hashing", nullptr},
     // Compression
@@ -63,7 +74,10 @@ constexpr TypeOfFork kTypes[] = {
     {"LRNRistretto", "Ristretto", kRistretto},
     // Single layers
     {"LocalConvolution", "forks", "type: \"Local\" with local_param does the same, without groups"},
-    {"Noise", "forks", nullptr},
+    {"Noise", "forks",
+     "let a layer of type \"DummyData\" with data_filler { type: \"gaussian\" std: ... } make it, and an Eltwise add "
+     "it, "
+     "both with include { phase: TRAIN }"},
     {"BatchReduction", "Temporal Segment Networks", nullptr},
     {"SpatialDropout", "Intel", nullptr},
     {"SELU", "forks",

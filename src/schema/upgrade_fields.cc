@@ -1,5 +1,5 @@
 // Fields of forks that have another name here: hole of DeepLab's convolutions, ceil_mode of converters from PyTorch,
-// filler of Intel's BatchNorm.
+// filler of Intel's BatchNorm, the factor of FlowNet's Eltwise of one bottom.
 #include "schema/axis_values.h"
 #include "schema/upgrade.h"
 
@@ -16,6 +16,7 @@ class LayerFields {
     if (layer_.has_convolution_param()) TakeHoles(layer_.mutable_convolution_param());
     if (layer_.has_pooling_param()) TakeCeilMode(layer_.mutable_pooling_param());
     if (layer_.has_batch_norm_param()) TakeFiller(layer_.mutable_batch_norm_param());
+    if (layer_.type() == "Eltwise") TakeFactor();
   }
 
  private:
@@ -57,6 +58,16 @@ class LayerFields {
     }
     param->mutable_scale_filler()->Swap(param->mutable_filler());
     param->clear_filler();
+  }
+
+  // A sum of one bottom with one coefficient. Without that a bottom has been forgotten.
+  void TakeFactor() {
+    const EltwiseParameter& param = layer_.eltwise_param();
+    if (layer_.bottom_size() != 1 || param.coeff_size() != 1 || param.operation() != EltwiseParameter::SUM) return;
+    if (layer_.has_power_param()) return;
+    layer_.set_type("Power");
+    layer_.mutable_power_param()->set_scale(param.coeff(0));
+    layer_.clear_eltwise_param();
   }
 
   LayerParameter& layer_;

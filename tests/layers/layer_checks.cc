@@ -248,6 +248,7 @@ constexpr double kGpuTolerance = 1e-4;
 }  // namespace
 
 void CheckCase(const LayerCase& test) {
+  const ExpectedNans nans(test);
   if (test.has_expect_error()) return CheckError(test);
   LayerInstance plain(test, nullptr, {});
   EXPECT_EQ(plain.MemoryProblem(), "");
@@ -292,6 +293,7 @@ void CheckCase(const LayerCase& test) {
 }
 
 void CheckOnGpu(const LayerCase& test, Gpu& gpu) {
+  const ExpectedNans nans(test);
   if (test.has_expect_error()) return CheckError(test, {.device = &gpu});
   LayerInstance plain(test, nullptr, {});
   const LayerSetup& setup = plain.setup();

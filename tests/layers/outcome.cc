@@ -22,6 +22,8 @@ bool Any(const Wanted& wanted) {
 
 namespace {
 
+bool nans_expected = false;
+
 bool IsGradientTop(const LayerCase& test, int top) {
   const auto& tops = test.gradient_top();
   return tops.empty() || std::find(tops.begin(), tops.end(), top) != tops.end();
@@ -60,6 +62,14 @@ Outcome RunOnce(const LayerCase& test, const Wanted* wanted, const Placing& plac
   return outcome;
 }
 
+ExpectedNans::ExpectedNans(const LayerCase& test) {
+  for (const CaseTensor& top : test.expect_top()) {
+    nans_expected |= std::any_of(top.value().begin(), top.value().end(), [](float x) { return std::isnan(x); });
+  }
+}
+
+ExpectedNans::~ExpectedNans() { nans_expected = false; }
+
 double Largest(const std::vector<float>& values) {
   double largest = 0;
   for (float value : values) largest = std::max(largest, std::fabs(static_cast<double>(value)));
@@ -71,7 +81,8 @@ void ExpectClose(const std::vector<float>& actual, const std::vector<float>& exp
   ASSERT_EQ(actual.size(), expected.size()) << what;
   const double allowed = tolerance * std::max(floor, Largest(expected));
   for (size_t i = 0; i < actual.size(); ++i) {
-    const bool same = actual[i] == expected[i] || std::fabs(static_cast<double>(actual[i]) - expected[i]) <= allowed;
+    const bool same = actual[i] == expected[i] || std::fabs(static_cast<double>(actual[i]) - expected[i]) <= allowed ||
+                      (nans_expected && std::isnan(actual[i]) && std::isnan(expected[i]));
     ASSERT_TRUE(same) << what << ", element " << i << ": " << actual[i] << " instead of " << expected[i];
   }
 }

@@ -30,6 +30,16 @@ Outcome RunOnce(const LayerCase& test, const Wanted* wanted, const Placing& plac
 // The largest magnitude.
 double Largest(const std::vector<float>& values);
 
+// While one of a case that expects NaNs of its tops lives, a NaN is what a NaN is expected to be. Else none is: it may
+// be what was not to be read.
+class ExpectedNans {
+ public:
+  explicit ExpectedNans(const LayerCase& test);
+  ~ExpectedNans();
+  ExpectedNans(const ExpectedNans&) = delete;
+  ExpectedNans& operator=(const ExpectedNans&) = delete;
+};
+
 // Expects |actual - expected| <= tolerance * largest |expected| (at least `floor`), and equal values where tolerance is
 // 0. Stops the calling test with a fatal failure otherwise.
 void ExpectClose(const std::vector<float>& actual, const std::vector<float>& expected, double tolerance, double floor,

@@ -48,24 +48,23 @@ TEST(TextDiagnostics, UnknownFieldNamesTheBlockAndTheClosestField) {
 
 TEST(TextDiagnostics, TypesOfForksAreToldInsteadOfTheirBlocks) {
   EXPECT_EQ(
-      NetErrors("layer {\n  lpq_loss_param { p: 2 }\n  type: 'LpqLoss'\n}\n"
-                "layer { type: 'FlowWarp' }\n"
+      NetErrors("layer {\n  mil_data_param { p: 2 }\n  type: 'MILData'\n}\n"
+                "layer { type: 'MaskPooling' }\n"
                 "layer { type: 'MatWrite' include { phase: TEST } }\n"
                 "layer { fork_thing_param { } type: 'Thing' }\n"),
-      "n.prototxt:3:9: error: \"LpqLoss\" is a layer type of a fork of Caffe (FlowNet) that crema does not "
+      "n.prototxt:3:9: error: \"MILData\" is a layer type of a fork of Caffe (visual concepts) that crema does not "
       "have; docs/adding_a_layer.md shows how to write it in one C++ file\n"
-      "n.prototxt:5:15: error: \"FlowWarp\" is a layer type of a fork of Caffe (FlowNet) that crema does not have; "
+      "n.prototxt:5:15: error: \"MaskPooling\" is a layer type of a fork of Caffe (MNC) that crema does not have; "
       "docs/adding_a_layer.md shows how to write it in one C++ file\n"
       "n.prototxt:7:9: error: a layer has no field \"fork_thing_param\"; is it from a fork of Caffe? Type "
       "\"Thing\" may be, too: `crema compile --list_layers` names those there are");
   EXPECT_EQ(NetErrors("layer { type: 'ReLU' fork_thing_param { } }"),
             "n.prototxt:1:22: error: a layer has no field \"fork_thing_param\"; is it from a fork of Caffe?");
-  EXPECT_EQ(NetErrors("layer { type: 'FlowWarp' }"), "");
+  EXPECT_EQ(NetErrors("layer { type: 'MaskPooling' }"), "");
   EXPECT_EQ(
-      NetErrors("layer { type: 'ReLU' resample_param { } }"),
-      "n.prototxt:1:22: error: a layer has no field \"resample_param\"; \"Resample\" is a layer type of a fork of "
-      "Caffe (FlowNet) that crema does not have; a layer of type \"Interp\" resizes bilinearly: interp_param { "
-      "height: ... width: ... }, corners on corners");
+      NetErrors("layer { type: 'ReLU' jmmd_loss_param { } }"),
+      "n.prototxt:1:22: error: a layer has no field \"jmmd_loss_param\"; \"JMMDLoss\" is a layer type of forks for "
+      "domain adaptation of Caffe that crema does not have; type: \"MMDLoss\" compares the vectors of one layer");
   EXPECT_EQ(
       NetErrors("layers { type: DENSE_CRF dense_crf_param { max_iter: 10 } }"),
       "n.prototxt:1:16: error: \"DenseCRF\" is a layer type of a fork of Caffe (DeepLab) that crema does not have; "

@@ -46,6 +46,18 @@ TEST(UpgradeFields, IntelsFillerIsThatOfTheScale) {
             std::string::npos);
 }
 
+TEST(UpgradeFields, EltwiseOfOneBottomIsItsFactor) {
+  ExpectRead("layer { type: 'Eltwise' bottom: 'x' eltwise_param { operation: SUM coeff: 0.625 } }",
+             "layer { type: 'Power' bottom: 'x' power_param { scale: 0.625 } }");
+  ExpectRead("layers { type: ELTWISE bottom: 'x' eltwise_param { coeff: -2 } }",
+             "layer { type: 'Power' bottom: 'x' power_param { scale: -2 } }");
+  for (const char* kept : {"layer { type: 'Eltwise' bottom: 'x' eltwise_param { operation: SUM } }",
+                           "layer { type: 'Eltwise' bottom: 'x' eltwise_param { operation: MAX coeff: 2 } }",
+                           "layer { type: 'Eltwise' bottom: 'x' bottom: 'y' eltwise_param { coeff: [2, 3] } }"}) {
+    ExpectRead(kept, kept);
+  }
+}
+
 TEST(UpgradeFields, PoolingOf3dCaffe) {
   ExpectRead("layer { type: 'PoolingND' pooling_nd_param { pool: MAX kernel_size: 2 stride: 2 } }",
              "layer { type: 'Pooling' pooling_param { pool: MAX kernel_size: 2 stride: 2 } }");
