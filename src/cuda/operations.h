@@ -127,6 +127,15 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void LengthLossForward(const LengthLoss& loss, const LengthInputs& inputs, float* normalizer, float* value) override;
   void LengthLossBackward(const LengthLoss& loss, const float* value_gradient, const LengthInputs& inputs,
                           const float* normalizer, float* da, float* db) override;
+  void LiftedStructureForward(const LiftedStructure& loss, const float* x, const float* label, const LiftedTape& tape,
+                              float* value) override;
+  void LiftedStructureBackward(const LiftedStructure& loss, const float* value_gradient, const float* x,
+                               const float* label, const LiftedTape& tape, float* weights, float* dx) override;
+  void MeanDiscrepancyForward(const MeanDiscrepancy& loss, const float* first, const float* second,
+                              const DiscrepancyTape& tape, float* value) override;
+  void MeanDiscrepancyBackward(const MeanDiscrepancy& loss, const float* value_gradient, const float* first,
+                               const float* second, const DiscrepancyTape& tape, float* weights, float* first_gradient,
+                               float* second_gradient) override;
   void ReverseGradient(const GradientScale& scale, uint64_t pass, const Tensor& dy, const Tensor& dx) override;
   void ApplyMargin(const LabelMargin& margin, uint64_t pass, const float* label, const float* squares, float* scores,
                    const MarginTape& tape) override;

@@ -88,6 +88,23 @@ class CpuLosses : public CpuSequences {
                           const float* normalizer, float* da, float* db) override {
     crema::LengthLossBackward(loss, value_gradient, inputs, normalizer, da, db);
   }
+  void LiftedStructureForward(const LiftedStructure& loss, const float* x, const float* label, const LiftedTape& tape,
+                              float* value) override {
+    crema::LiftedStructureForward(loss, x, label, tape, value);
+  }
+  void LiftedStructureBackward(const LiftedStructure& loss, const float* value_gradient, const float* x,
+                               const float* label, const LiftedTape& tape, float* weights, float* dx) override {
+    crema::LiftedStructureBackward(loss, value_gradient, x, label, tape, weights, dx);
+  }
+  void MeanDiscrepancyForward(const MeanDiscrepancy& loss, const float* first, const float* second,
+                              const DiscrepancyTape& tape, float* value) override {
+    crema::MeanDiscrepancyForward(loss, first, second, tape, value);
+  }
+  void MeanDiscrepancyBackward(const MeanDiscrepancy& loss, const float* value_gradient, const float* first,
+                               const float* second, const DiscrepancyTape& tape, float* weights, float* first_gradient,
+                               float* second_gradient) override {
+    crema::MeanDiscrepancyBackward(loss, value_gradient, first, second, tape, weights, first_gradient, second_gradient);
+  }
 
   void ReverseGradient(const GradientScale& scale, uint64_t pass, const Tensor& dy, const Tensor& dx) override {
     Multiply(-scale.FactorOf(pass), dy, dx);

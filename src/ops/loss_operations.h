@@ -14,6 +14,8 @@
 #include "ops/label_losses.h"
 #include "ops/label_margin.h"
 #include "ops/length_loss.h"
+#include "ops/lifted_structure.h"
+#include "ops/mean_discrepancy.h"
 #include "ops/mix_up.h"
 #include "ops/soft_targets.h"
 #include "ops/softmax.h"
@@ -60,6 +62,17 @@ class LossOperations {
                                  float* value) = 0;
   virtual void LengthLossBackward(const LengthLoss& loss, const float* value_gradient, const LengthInputs& inputs,
                                   const float* normalizer, float* da, float* db) = 0;
+
+  // --- All pairs of a batch: ops/lifted_structure.h, ops/mean_discrepancy.h. ---
+  virtual void LiftedStructureForward(const LiftedStructure& loss, const float* x, const float* label,
+                                      const LiftedTape& tape, float* value) = 0;
+  virtual void LiftedStructureBackward(const LiftedStructure& loss, const float* value_gradient, const float* x,
+                                       const float* label, const LiftedTape& tape, float* weights, float* dx) = 0;
+  virtual void MeanDiscrepancyForward(const MeanDiscrepancy& loss, const float* first, const float* second,
+                                      const DiscrepancyTape& tape, float* value) = 0;
+  virtual void MeanDiscrepancyBackward(const MeanDiscrepancy& loss, const float* value_gradient, const float* first,
+                                       const float* second, const DiscrepancyTape& tape, float* weights,
+                                       float* first_gradient, float* second_gradient) = 0;
 
   // dx = -factor dy; GPUs know the pass by themselves.
   virtual void ReverseGradient(const GradientScale& scale, uint64_t pass, const Tensor& dy, const Tensor& dx) = 0;
