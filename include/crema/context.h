@@ -10,7 +10,7 @@ namespace crema {
 class Device;
 
 struct Context {
-  Device* device = nullptr;  // not owned; outlives every net built with it
+  Device* device = nullptr;  // of crema/device.h; not owned; outlives every net built with it
   uint64_t seed = 0;         // of every random number: the same seed gives the same run
   // Threads that read and decode data, of each data layer; 0: as many as its data_param says.
   int data_threads = 0;

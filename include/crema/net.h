@@ -41,7 +41,7 @@ struct NetOptions {
   // Where relative paths in the file are looked for after the working directory (the solver's folder); the net file's
   // own folder is always the last.
   std::vector<std::string> search_folders = {};
-  // Device (null: the CPU) and random seed.
+  // Device (null: the CPU; crema/device.h has others) and random seed.
   Context context = {};
   // kBF16: images between layers that can are bf16; convolutions and inner products multiply in bf16 and add in f32;
   // parameters, their gradients and updates, losses and statistics stay f32. Falls back to kF32, with a warning, on

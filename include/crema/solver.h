@@ -41,7 +41,7 @@ struct SolverOptions {
   std::vector<std::string> search_folders = {};
   // Replaces random_seed of the file.
   std::optional<uint64_t> seed = {};
-  // Where to compute; null: the CPU.
+  // Where to compute (crema/device.h); null: the CPU.
   Device* device = nullptr;
   // Empty: `device` alone. Several, all CPUs or different GPUs: each, a rank, trains a copy of the net on batch_size
   // records of its own, and all update by the mean of their gradients, as Caffe does. Rank r of n reads in its k-th
@@ -61,8 +61,8 @@ struct SolverOptions {
   Role role = Role::kAlone;
   // In such a training: keep the gradients in a place of their own, to be sent or received.
   bool exchanges_gradients = false;
-  // Each test reads the same records, those from the first one on, instead of going on where the one before ended. So it
-  // does anyway where the file has in_epochs { test_iter }.
+  // Each test reads the same records, those from the first one on, instead of going on where the one before ended. So
+  // it does anyway where the file has in_epochs { test_iter }.
   bool tests_from_the_first = false;
   // Threads of each data layer; 0: as many as its data_param says. Results do not depend on it.
   int data_threads = 0;

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "crema/device.h"
+
 namespace crema {
 
 enum class DeviceType { kCpu, kCuda };
@@ -37,9 +39,6 @@ class Device {
   // What computes there; null: the CPU's (OperationsOf).
   virtual Operations* operations() { return nullptr; }
 };
-
-// The machine's CPU; one object for the whole process, thread-safe.
-Device& CpuDevice();
 
 // Owns memory of a device. Contents are undefined until written.
 class Buffer {

@@ -59,6 +59,8 @@ const Loaded& Library() {
 
 }  // namespace
 
+Device& GpuDevice(int id) { return OpenGpu(id); }
+
 Gpu& OpenGpu(int id) {
   static std::mutex mutex;
   // Never destroyed: when the process ends, what the GPU library needs for that may be gone before.

@@ -17,10 +17,13 @@ constexpr int kLongSource = 400;  // lines
 // The lowest component that may include each public header: the one that implements it, but for net.h, whose options
 // the compiler reads already.
 const std::map<std::string, std::string> kPublicHeaders = {
-    {"crema/context.h", "base"},        {"crema/error.h", "base"},       {"crema/tensor.h", "tensor"},
-    {"crema/files.h", "schema"},        {"crema/layer.h", "graph"},      {"crema/net.h", "compiler"},
-    {"crema/solver.h", "solver"},       {"crema/observer.h", "solver"},  {"crema/parameter_layout.h", "tensor"},
-    {"crema/batch_schedule.h", "base"}, {"crema/data_supply.h", "base"}, {"crema/fusion.h", "graph"},
+    {"crema/context.h", "base"},        {"crema/device.h", "device"},
+    {"crema/error.h", "base"},          {"crema/tensor.h", "tensor"},
+    {"crema/files.h", "schema"},        {"crema/layer.h", "graph"},
+    {"crema/net.h", "compiler"},        {"crema/solver.h", "solver"},
+    {"crema/observer.h", "solver"},     {"crema/parameter_layout.h", "tensor"},
+    {"crema/batch_schedule.h", "base"}, {"crema/data_supply.h", "base"},
+    {"crema/fusion.h", "graph"},
 };
 
 // Outside headers that only some files may include.

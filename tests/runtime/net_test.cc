@@ -7,6 +7,8 @@
 #include <limits>
 #include <numeric>
 
+#include "crema/device.h"
+#include "crema/error.h"
 #include "graph/program.h"
 #include "ops/vector_math.h"
 #include "runtime/small_net.h"
@@ -199,6 +201,16 @@ TEST(Net, ANetThatBorrowsParametersHasNoGradients) {
   FillAllInputs(borrower);
   borrower.Forward();
   EXPECT_THROW(borrower.Backward(), UserError);
+}
+
+TEST(Net, ComputesOnTheDeviceThatIsNamed) {
+  NetOptions options;
+  options.context.device = &CpuDevice();
+  Net net(File(kSmallNet), options), same(File(kSmallNet), {});
+  FillAllInputs(net);
+  FillAllInputs(same);
+  EXPECT_EQ(net.Forward(), same.Forward());
+  EXPECT_THROW(GpuDevice(9999), EnvironmentError);
 }
 
 TEST(Net, WrongCallsAreUserErrors) {
