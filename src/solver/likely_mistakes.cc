@@ -38,6 +38,7 @@ class Finder {
     FindLayersOutsideTheLosses();
     FindActivationsTwice();
     FindZerosBehindZeros();
+    FindShuffledSteps();
     FindLonelyNames();
     FindUnknownStatistics();
     FindLargeOutputs(train_, "the train net");
@@ -106,19 +107,62 @@ class Finder {
     return StartsWithZeros(graph_, node, loaded_) && graph_.params[node.params[0]].wants_grad();
   }
 
+  // Whether tops are 0 where all of the bottom is.
+  static bool KeepsZeros(const Node& node) {
+    static const std::set<std::string> kKeeping = {
+        "ReLU",    "PReLU",   "ELU",     "TanH",  "Swish", "AbsVal", "Dropout", "Pooling",   "LRN",      "MVN",
+        "Flatten", "Reshape", "Permute", "Split", "Slice", "Crop",   "Interp",  "BatchNorm", "Transpose"};
+    return kKeeping.contains(node.type->name);
+  }
+
+  // To which a layer above with weights of 0 learns.
+  bool AddsBias(const Node& node) const {
+    if (node.params.size() < 2) return false;
+    const FillerParameter& filler = graph_.params[node.params[1]].filler;
+    return filler.type() != "constant" || filler.value() != 0;
+  }
+
   // Neither learns: the upper one sees nothing but zeros, and lets no gradient through. Around one of several ways into
   // a layer, such as a sum, others may go.
   void FindZerosBehindZeros() {
     for (const Node& upper : graph_.nodes) {
       if (!LearnsFromZeros(upper)) continue;
       const Node* below = MakerOf(graph_, upper.bottoms[0]);
-      while (below && below->bottoms.size() == 1 && !LearnsFromZeros(*below))
-        below = MakerOf(graph_, below->bottoms[0]);
-      if (!below || !LearnsFromZeros(*below)) continue;
+      while (below && KeepsZeros(*below)) below = MakerOf(graph_, below->bottoms[0]);
+      if (!below || !LearnsFromZeros(*below) || AddsBias(*below)) continue;
       Say(Severity::kWarning, train_, &upper,
           Layer(upper) + " and, below it, " + Layer(*below) +
               " begin with weights of 0, so that neither learns: write weight_filler { type: \"xavier\" }, or \"msra\" "
               "where a ReLU follows (Caffe's default is constant 0)");
+      return;
+    }
+  }
+
+  // The data layer whose records are the steps of this value, in its order; null where there is none.
+  const Node* SourceOfSteps(int value) const {
+    const int64_t steps = graph_.values[value].spec.shape[0];
+    for (;;) {
+      const Shape& shape = graph_.values[value].spec.shape;
+      const Node* const maker = MakerOf(graph_, value);
+      if (!maker || shape.axes() == 0 || shape[0] != steps) return nullptr;
+      if (maker->setup->is_source()) return maker;
+      const std::string& type = maker->type->name;
+      if (type != "Slice" && type != "Reshape" && type != "Flatten" && type != "Split") return nullptr;
+      value = maker->bottoms[0];
+    }
+  }
+
+  void FindShuffledSteps() {
+    for (const Node& node : graph_.nodes) {
+      if ((node.type->name != "LSTM" && node.type->name != "RNN") || node.bottoms.size() < 2) continue;
+      const Node* const data = SourceOfSteps(node.bottoms[1]);
+      if (!data) continue;
+      const bool shuffles = data->param->has_hdf5_data_param() ? data->param->hdf5_data_param().shuffle()
+                                                               : data->param->data_param().shuffle();
+      if (!shuffles) continue;
+      Say(Severity::kWarning, train_, data,
+          Layer(*data) + " gives records in random order (shuffle: true), and " + Layer(node) +
+              " takes them for the steps of its sequences: leave shuffle out");
       return;
     }
   }

@@ -54,6 +54,38 @@ TEST_F(LikelyMistakesOf, WeightsOfZeroBehindOthers) {
   ExpectTold("layer \"ip2\" (InnerProduct) and, below it, layer \"ip1\" (InnerProduct) begin with weights of 0");
 }
 
+TEST_F(LikelyMistakesOf, WeightsOfZeroThatSeeOtherThanZeros) {
+  Replace("weight_filler { type: \"xavier\" }", "");
+  const std::string without_filler = net_;
+  Replace("type: \"ReLU\"", "type: \"Sigmoid\"");
+  EXPECT_EQ(Told().find("begin with weights of 0"), std::string::npos) << recorder_.notices;
+  net_ = without_filler;
+  Replace("num_output: 16", "num_output: 16 bias_filler { value: 0.1 }");
+  EXPECT_EQ(Told().find("begin with weights of 0"), std::string::npos) << recorder_.notices;
+}
+
+TEST_F(LikelyMistakesOf, StepsInRandomOrder) {
+  InsertBefore("loss", R"(
+layer { name: "rows" type: "Reshape" bottom: "data" top: "rows" reshape_param { shape { dim: 0 dim: -1 } } }
+layer { name: "parts" type: "Slice" bottom: "rows" top: "cont" top: "rest" slice_param { axis: 1 slice_point: 1 } }
+layer { name: "steps" type: "Reshape" bottom: "rest" top: "steps" reshape_param { shape { dim: 0 dim: 1 dim: -1 } } }
+layer {
+  name: "lstm" type: "LSTM" bottom: "steps" bottom: "cont" top: "h"
+  recurrent_param { num_output: 2 weight_filler { type: "xavier" } }
+}
+layer { name: "sum" type: "Reduction" bottom: "h" top: "sum" loss_weight: 0.1 })");
+  EXPECT_EQ(Told(), "");
+  Replace("backend: LMDB", "backend: LMDB shuffle: true");
+  ExpectTold(
+      "layer \"data\" (Data) gives records in random order (shuffle: true), and layer \"lstm\" (LSTM) takes them");
+  // Whole sequences as records.
+  Replace("bottom: \"cont\" top: \"h\"", "bottom: \"begins\" top: \"h\"");
+  InsertBefore("lstm",
+               "layer { name: \"begins\" type: \"ContinuationIndicator\" bottom: \"steps\" top: \"begins\" }\n"
+               "layer { name: \"unread\" type: \"Silence\" bottom: \"cont\" }");
+  EXPECT_EQ(Told(), "");
+}
+
 TEST_F(LikelyMistakesOf, WeightsOfZeroAtTheTopAreSound) {
   const size_t at = net_.rfind("weight_filler { type: \"xavier\" }");
   net_.erase(at, std::string("weight_filler { type: \"xavier\" }").size());
