@@ -10,6 +10,7 @@
 #include "crema/error.h"
 #include "data/hdf5_files.h"
 #include "data/image_folder.h"
+#include "data/image_list.h"
 #include "data/output_path.h"
 #include "distributed/data_fingerprint.h"
 #include "graph/boundary_types.h"
@@ -17,6 +18,7 @@
 #include "inference/evaluation_data.h"
 #include "inference/feature_reader.h"
 #include "inference/feature_writer.h"
+#include "inference/own_images.h"
 #include "report/assumed_inputs.h"
 #include "solver/nets.h"
 #include "tools/commands.h"
@@ -71,6 +73,11 @@ std::shared_ptr<const ImageItems> ItemsOf(const CommandLine& line, const Scoring
     throw UserError(Location{FLAGS_model},
                     "the net names no data for its TEST phase; name images, folders of them, a list, or a database");
   }
+  if (scoring.list_label_count > 0 && (line.arguments.empty() || (is_set && !is_folder))) {
+    const bool own = line.arguments.empty();
+    const ImageList list = own ? ReadOwnList(scoring) : ReadImageList(only, FLAGS_root, scoring.list_label_count);
+    return std::make_shared<const ImageFiles>(list, true, own);
+  }
   if (line.arguments.empty() || is_set) return OpenEvaluationData(only, FLAGS_root, scoring).items();
   if (!FLAGS_root.empty()) throw UserError(Location{line.program}, "--root is for lists; leave it out");
   return std::make_shared<const ImageFiles>(ImagesOf(line), false);
@@ -86,6 +93,9 @@ void ExtractFromImages(const CommandLine& line, NetFile file, const ImageRunOpti
   LoadWeights(line, runner);
   FeatureReader features(runner.net(), runner.options().net, runner.options().batch, options.views);
   target.labels = items->label_count();
+  target.keys = items->of_database();
+  const bool files = !target.keys && target.path.ends_with("/");
+  for (uint64_t i = 0; i < items->count() && files; ++i) target.inputs.push_back(items->Name(i));
   const std::unique_ptr<FeatureWriter> writer = MakeFeatureWriter(target, features.blobs());
   ImageLines lines(line, *items, skip, "");
   uint64_t records = 0;
@@ -118,8 +128,7 @@ bool FeedsItself(const CommandLine& line, const NetFile& file, const NetOptions&
     if (ReadsData(layer)) readers.push_back(&layer);
   }
   if (readers.size() != 1) return true;
-  return readers[0]->type() != "Data" &&
-         (readers[0]->type() != "ImageData" || readers[0]->image_data_param().label_count() > 0);
+  return readers[0]->type() != "Data" && readers[0]->type() != "ImageData";
 }
 
 void RefuseImageFlags(const CommandLine& line) {
@@ -146,7 +155,7 @@ std::vector<std::string> OwnInputs(const NetFile& file) {
   return inputs;
 }
 
-void ExtractFromOwnData(const CommandLine& line, const NetFile& file, NetOptions options, const FeatureTarget& target) {
+void ExtractFromOwnData(const CommandLine& line, const NetFile& file, NetOptions options, FeatureTarget target) {
   RefuseImageFlags(line);
   KeepOutOf(OwnInputs(file));
   options.needs_data = true;
@@ -161,6 +170,11 @@ void ExtractFromOwnData(const CommandLine& line, const NetFile& file, NetOptions
                     "--iterations=N");
   }
   FeatureReader features(net, options, static_cast<int64_t>(extent.batch));
+  const NetState state = StateOf(file.net, options);
+  for (const LayerParameter& layer : file.net.layer()) {
+    if (!TakesPart(state, layer)) continue;
+    for (std::string& path : FilesOfList(layer, DirectoryOf(FLAGS_model))) target.inputs.push_back(std::move(path));
+  }
   const std::unique_ptr<FeatureWriter> writer = MakeFeatureWriter(target, features.blobs());
   const auto batch = static_cast<uint64_t>(features.batch());
   const uint64_t records = line.has("iterations") ? static_cast<uint64_t>(FLAGS_iterations) * batch : extent.epoch;

@@ -209,8 +209,13 @@ void CheckFeatureTarget(const FeatureTarget& target, size_t blobs, int views) {
                                                "each, or one by one");
   }
   std::error_code ignored;
-  const std::filesystem::file_status there = std::filesystem::symlink_status(target.path, ignored);
-  if (!target.replace && std::filesystem::exists(there)) {
+  std::string path = target.path;
+  while (path.size() > 1 && path.ends_with("/")) path.pop_back();  // else files would not be there
+  const bool exists = std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
+  if (form == Form::kLabelImages && exists && !std::filesystem::is_directory(path, ignored)) {
+    throw UserError(Location{target.path}, "exists already, and is no folder; choose another name");
+  }
+  if (!target.replace && exists) {
     throw UserError(
         Location{target.path},
         form == Form::kLabelImages

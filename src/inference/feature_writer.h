@@ -21,7 +21,9 @@ struct FeatureTarget {
   // the order of the records. "/": a folder of label images (label_image_writer.h), beside others that are there.
   std::string path;
   bool replace = false;
-  size_t labels = 0;  // of each record, instead of a class
+  size_t labels = 0;                     // of each record, instead of a class
+  bool keys = false;                     // records are named by keys of a database, not by paths
+  std::vector<std::string> inputs = {};  // files that are read, which no label image replaces
 };
 
 // The class of a record, below 0 where it is not known; or FeatureTarget::labels numbers instead.

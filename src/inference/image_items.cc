@@ -59,7 +59,9 @@ std::string DatabaseImages::Name(uint64_t i) const {
 
 std::string ImageFiles::Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,
                              ItemLabel* label) const {
-  label->number = labelled_ ? list_.entries[i].label : -1;
+  label->number = labelled_ && list_.label_count == 0 ? list_.entries[i].label : -1;
+  label->several.clear();
+  if (label_count() > 0) label->several.assign(list_.NumbersOf(i).begin(), list_.NumbersOf(i).end());
   try {
     return preparation.FromFile(ReadFileBytes(list_.PathOf(i)), of_layer_, buffers, out);
   } catch (const EnvironmentError& error) {

@@ -32,6 +32,8 @@ class ImageItems {
   virtual std::string Name(uint64_t i) const = 0;
   // Numbers of each item instead of a class; 0: it has a class, or nothing is known.
   virtual size_t label_count() const { return 0; }
+  // Whether names are keys of a database, in which / is a character as others.
+  virtual bool of_database() const { return false; }
   // Whether they are as a data layer takes them (ImagePreparation): records of a database, or the net's own files.
   virtual bool of_layer() const { return false; }
   // The size of image i as it is stored; empty where it cannot be read.
@@ -51,6 +53,7 @@ class ImageFiles : public ImageItems {
       : list_(std::move(list)), labelled_(labelled), of_layer_(of_layer) {}
 
   uint64_t count() const override { return list_.entries.size(); }
+  size_t label_count() const override { return labelled_ ? list_.label_count : 0; }
   std::string Name(uint64_t i) const override { return list_.PathOf(i); }
   bool of_layer() const override { return of_layer_; }
   std::optional<ImageSize> Size(uint64_t i) const override;
@@ -68,6 +71,7 @@ class DatabaseImages : public ImageItems {
   explicit DatabaseImages(std::shared_ptr<const RecordSource> source) : source_(std::move(source)) {}
 
   uint64_t count() const override { return source_->count(); }
+  bool of_database() const override { return true; }
   bool of_layer() const override { return true; }
   std::string Name(uint64_t i) const override;
   // That of the first record.

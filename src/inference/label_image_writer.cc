@@ -3,10 +3,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/atomic_file.h"
@@ -24,7 +26,8 @@ constexpr int64_t kMostClasses = 256;  // of a byte
 
 class LabelImageWriter : public FeatureWriter {
  public:
-  LabelImageWriter(const FeatureTarget& target, const FeatureBlob& blob) : blob_(blob), path_(target.path) {
+  LabelImageWriter(const FeatureTarget& target, const FeatureBlob& blob)
+      : blob_(blob), path_(target.path), keys_(target.keys) {
     while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
     const Shape& shape = blob.shape;
     if (shape.axes() != 3 || shape[0] > kMostClasses) {
@@ -34,6 +37,7 @@ class LabelImageWriter : public FeatureWriter {
                           std::to_string(kMostClasses) +
                           " classes, or of classes, 1 x height x width, as ArgMax with axis: 1 gives them");
     }
+    FindInputs(target.inputs);
     image_.Resize(static_cast<int>(shape[1]), static_cast<int>(shape[2]), 1);
     temporary_ = TemporaryNameOf(path_);
     if (mkdir(temporary_.c_str(), 0755) != 0) Fail("cannot create " + temporary_, errno);
@@ -45,10 +49,16 @@ class LabelImageWriter : public FeatureWriter {
   }
 
   void Put(const std::string& record, const FeatureLabel&, const std::vector<const float*>& rows) override {
-    const std::string name = fs::path(record).stem().string() + ".png";
+    const std::string name = (keys_ ? NameOfKey(record) : fs::path(record).stem().string()) + ".png";
     if (const auto [other, first] = records_.emplace(name, record); !first) {
-      throw UserError(Location{record}, "would be written as " + name + ", and so would " + other->second +
-                                            "; give images of one name one after the other, to folders of their own");
+      throw UserError(Location{record},
+                      "would be written as " + name + ", and so would " + other->second + "; " +
+                          (keys_ ? "write the numbers to a .h5 file, which holds each under its key"
+                                 : "give images of one name one after the other, to folders of their own"));
+    }
+    if (read_.contains(name)) {
+      throw UserError(Location{record},
+                      "would be written over " + path_ + "/" + name + ", which is read; write to another folder");
     }
     Draw(record, rows[0]);
     const std::vector<uint8_t> bytes = blob_.probabilities ? EncodePng(image_) : EncodeLabelPng(image_);
@@ -73,6 +83,31 @@ class LabelImageWriter : public FeatureWriter {
  private:
   [[noreturn]] static void Fail(const std::string& what, int error) {
     throw EnvironmentError(what + ": " + WriteFailure(error));
+  }
+
+  // Those that lie in the folder, or that links lead to from elsewhere.
+  void FindInputs(const std::vector<std::string>& inputs) {
+    std::error_code error;
+    const fs::path folder = fs::canonical(path_, error);
+    if (error) return;  // it is not there yet
+    std::map<fs::path, bool> is_folder;
+    for (const fs::path input : inputs) {
+      const fs::path parent = input.parent_path();
+      const auto [known, first] = is_folder.emplace(parent, false);
+      if (first) known->second = fs::equivalent(parent.empty() ? "." : parent, folder, error);
+      if (known->second) read_.insert(input.filename().string());
+      if (!fs::is_symlink(input, error)) continue;
+      const fs::path target = fs::canonical(input, error);
+      if (!error && target.parent_path() == folder) read_.insert(target.filename().string());
+    }
+  }
+
+  // The whole key: what tells records apart may stand before a /.
+  static std::string NameOfKey(std::string key) {
+    if (HasImageName(key)) key.resize(key.rfind('.'));
+    std::replace_if(
+        key.begin(), key.end(), [](unsigned char c) { return c == '/' || std::iscntrl(c); }, '_');
+    return key;
   }
 
   static void Rename(const std::string& from, const std::string& to) {
@@ -107,7 +142,9 @@ class LabelImageWriter : public FeatureWriter {
 
   const FeatureBlob blob_;
   std::string path_, temporary_;
+  const bool keys_;
   std::map<std::string, std::string> records_;  // by file
+  std::set<std::string> read_;                  // files of the folder
   Image image_;
 };
 

@@ -1,10 +1,15 @@
 // crema extract that writes what a net tells of each pixel as PNG files.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "crema/data.pb.h"
+#include "data/lmdb_writer.h"
 #include "image/codec.h"
 #include "tools/colour_net.h"
 #include "tools/program.h"
@@ -93,8 +98,63 @@ TEST_F(LabelImages, HaveTheHighestClassOfEachPixel) {
     EXPECT_TRUE(refused.Says(text)) << refused.err;
     EXPECT_FALSE(fs::exists(folder_ / "no"));
   };
+  folder_.Write("taken", "");
+  const Finished taken = Run({"--blob=data", "--output=taken/", "--force", "images/red"});
+  EXPECT_EQ(taken.exit_code, 2);
+  EXPECT_TRUE(taken.Says("taken/: error: exists already, and is no folder")) << taken.err;
   says("r", "\"r\" has 0.2 at a pixel, which is no class from 0 to 255");
   says("score", "\"score\" is 3 of each record; images are made of scores");
+}
+
+// Photographs have the names of their label images where both are PNG files.
+TEST_F(LabelImages, ReplaceNothingThatIsRead) {
+  const auto refuses = [&](const std::vector<std::string>& words, const std::string& file, const std::string& model) {
+    const std::string bytes = ReadText(folder_ / file);
+    const Finished run = Run(words, model);
+    EXPECT_EQ(run.exit_code, 2) << run.out;
+    EXPECT_TRUE(run.Says("would be written over " + file + ", which is read; write to another folder")) << run.err;
+    EXPECT_TRUE(ReadText(folder_ / file) == bytes);
+  };
+  refuses({"--blob=data", "--output=images/red/", "--force", "images/red"}, "images/red/1.png", "deploy.prototxt");
+  refuses({"--blob=data", "--output=./images/red/", "--force", "images/red/2.png"}, "./images/red/2.png",
+          "deploy.prototxt");
+  fs::create_directory(folder_ / "links");
+  fs::create_symlink("../images/red/1.png", folder_ / "links/1.png");
+  refuses({"--blob=data", "--output=images/red/", "--force", "links"}, "images/red/1.png", "deploy.prototxt");
+  EXPECT_EQ(Run({"--blob=data", "--output=images/red/", "--force", "images/blue/1.png"}).exit_code, 0)
+      << "what is not read is replaced";
+
+  Image labels;
+  labels.Resize(4, 4, 1);
+  std::fill(labels.pixels.begin(), labels.pixels.end(), uint8_t{1});
+  const std::vector<uint8_t> png = EncodeLabelPng(labels);
+  fs::create_directory(folder_ / "masks");
+  folder_.Write("masks/0.png", {png.begin(), png.end()});
+  folder_.Write("pairs.txt", "images/red/2.png masks/0.png\n");
+  folder_.Write(
+      "train_val.prototxt",
+      "layer { name: \"data\" type: \"DenseImageData\" top: \"data\" top: \"label\"\n"
+      "  dense_image_data_param { source: \"pairs.txt\" batch_size: 1 } }\n"
+      "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"data\" bottom: \"label\" top: \"loss\" }\n");
+  refuses({"--blob=data", "--output=masks/", "--force"}, "masks/0.png", "train_val.prototxt");
+}
+
+// Keys of a database are whole, as they tell records apart.
+TEST_F(LabelImages, OfADatabaseAreNamedByTheirKeys) {
+  LmdbWriter writer((folder_ / "db").string(), LmdbWriter::Existing::kRefuse);
+  for (const char* key : {"00000000_red/1.png", "00000001_blue/1.png", "v1.2"}) {
+    Datum datum;
+    const std::vector<uint8_t> bytes = EncodePng(Coloured(4, 4, 0, 0, 255));
+    datum.set_data(bytes.data(), bytes.size());
+    datum.set_encoded(true);
+    writer.Put(key, datum.SerializeAsString());
+  }
+  writer.Commit();
+  const Finished run = Run({"--blob=data", "--output=masks/", "db"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder_ / "masks")) names.insert(entry.path().filename().string());
+  EXPECT_EQ(names, (std::set<std::string>{"00000000_red_1.png", "00000001_blue_1.png", "v1.2.png"}));
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // Nets that say several things of an image: from lists and databases with several labels to a loss that falls.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -74,6 +76,35 @@ TEST_F(SeveralLabels, ImagesAndNumbersTrainARegression) {
   const auto [before, after] = Train(data("4") + Scores(4) + loss("EuclideanLoss"));
   EXPECT_GT(before, 0.5);
   EXPECT_LT(after, 0.05 * before);
+  // What the net says of the list, its own or one that is named, beside the numbers.
+  folder_.Write("first.txt", list.substr(0, list.find('\n') + 1));
+  const std::string heading = "record,label_0,label_1,label_2,label_3,0,1,2,3\nimages/image 0.png,";
+  std::istringstream numbers(list.substr(list.find(".png ") + 5));
+  std::vector<float> expected(4);
+  for (float& number : expected) numbers >> number;
+  for (const std::vector<std::string>& source :
+       std::vector<std::vector<std::string>>{{}, {"--root=images", "first.txt"}}) {
+    std::vector<std::string> words = {"crema",
+                                      "extract",
+                                      "--model=net.prototxt",
+                                      "--blob=scores",
+                                      "--weights=own_iter_150.caffemodel",
+                                      "--output=said.csv",
+                                      "--force"};
+    words.insert(words.end(), source.begin(), source.end());
+    const Finished extracted = Run(words);
+    EXPECT_EQ(extracted.exit_code, 0) << extracted.err;
+    const std::string said = ReadText(folder_ / "said.csv");
+    ASSERT_TRUE(said.starts_with(heading)) << said;
+    std::istringstream fields(said.substr(heading.size()));
+    for (const float number : expected) {
+      float label = -9;
+      char comma = 0;
+      fields >> label >> comma;
+      EXPECT_EQ(label, number) << said;
+    }
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), source.empty() ? 65 : 2);
+  }
   // Nothing takes these numbers for classes.
   folder_.Write("classes.prototxt", data("1") + Scores(4) + loss("SoftmaxWithLoss"));
   const Finished evaluate = Run({"crema", "evaluate", "--model=classes.prototxt", "--weights=own_iter_150.caffemodel"});
