@@ -57,7 +57,7 @@ void Classifier::ChooseScores(const ScoringNet& scoring) {
   if (classes_ == 0) {
     throw UserError("blob \"" + scores_ + "\" is " + shape.ToString() + " for " + std::to_string(rows) +
                     (options.views > 1 ? " views" : " images") +
-                    "; scores are batch x classes, with nothing but 1 behind");
+                    "; scores are batch x classes, with nothing but 1 behind; crema extract writes any blob");
   }
   row_ = classes_;
   const NetParameter& net = scoring.file.net;

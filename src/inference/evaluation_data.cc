@@ -86,6 +86,13 @@ EvaluationData OpenEvaluationData(const std::string& path, const std::string& ro
                           ") instead of classes, and only these can be counted; test the net on them with crema test");
     }
     if (!scoring.list.empty()) return {scoring.list, ReadOwnList(scoring), true};
+    if (scoring.reader == "DenseImageData" || scoring.reader == "ImageSegData") {
+      throw UserError(scoring.transform_at,
+                      "the data of the net's TEST phase have label images (" + scoring.reader +
+                          "), and only one class of each image can be counted; crema test measures such a net, with "
+                          "SegAccuracy and Accuracy layers, and crema extract --output=masks/ writes what it tells of "
+                          "each pixel");
+    }
     throw UserError(
         "the net names no data for its TEST phase; give the folder of a database, a folder with one folder "
         "of images for each class, or a list of \"path label\" lines");

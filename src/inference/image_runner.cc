@@ -55,7 +55,7 @@ ImageRunner::ImageRunner(const ScoringNet& scoring, const ImageItems& items, Ima
       transform_(Changed(scoring.transform, options_.transform)),
       input_(scoring.input),
       image_info_(scoring.image_info),
-      of_layer_(items.of_layer() || (scoring.database.empty() && scoring.list.empty())),
+      of_layer_(items.of_layer() || scoring.reader.empty() || scoring.reader == "MemoryData"),
       says_values_(scoring.says_transform || transform_.has_scale() || transform_.has_mean_file() ||
                    transform_.mean_value_size() > 0 || transform_.std_value_size() > 0) {
   options_.net.phase = TEST;
@@ -113,9 +113,15 @@ ImageSize ImageRunner::InputSize(const ScoringNet& scoring, const ImageItems& it
     return ImagePreparation::InputFor(transform_, transform_.mean_file(), size, of.stored_as(i), of.of_layer());
   };
   const bool are_own = items.of_layer() && scoring.database.empty();  // not looked for a second time
-  if (const std::shared_ptr<const ImageItems> own = are_own ? nullptr : OwnImages(scoring)) {
-    own_size_ = own->Size(0);
-    if (own_size_) return input_for(*own, 0, *own_size_);
+  if (!are_own) {
+    try {
+      if (const std::shared_ptr<const ImageItems> own = OwnImages(scoring)) {
+        own_size_ = own->Size(0);
+        if (own_size_) return input_for(*own, 0, *own_size_);
+      }
+    } catch (const UserError&) {  // of data that nobody asked for
+    } catch (const EnvironmentError&) {
+    }
   }
   for (uint64_t i = 0; i < items.count(); ++i) {
     if (const std::optional<ImageSize> size = items.Size(i)) return input_for(items, i, *size);

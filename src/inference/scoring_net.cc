@@ -1,7 +1,9 @@
 #include "inference/scoring_net.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,7 +19,7 @@ namespace {
 class Conversion {
  public:
   Conversion(NetFile file, const std::string& path, const NetOptions& options)
-      : path_(path), state_(StateOf(file.net, options)), needs_scores_(options.outputs.empty()) {
+      : path_(path), state_(StateOf(file.net, options)), outputs_(options.outputs) {
     state_.set_phase(TEST);
     net_.file = std::move(file);
     net_.folder = DirectoryOf(path);
@@ -114,13 +116,19 @@ class Conversion {
     }
     const bool of_pixels = layer->type() == "DenseImageData" || layer->type() == "ImageSegData";  // labels
     if (layer->type() != "Data" && layer->type() != "ImageData" && layer->type() != "MemoryData" && !of_pixels) {
-      throw UserError(Where(i, "type"),
-                      "layer \"" + layer->name() + "\" (" + layer->type() +
-                          ") gives no images with one class each, as Data, ImageData, MemoryData and " +
-                          "Input do: use the deploy net");
+      // What feeds a net with these has no other way in.
+      const bool runs_itself = layer->type() == "VideoData" || layer->type() == "HDF5Data";
+      throw UserError(
+          Where(i, "type"),
+          "layer \"" + layer->name() + "\" (" + layer->type() +
+              ") gives no images with one class each, as Data, ImageData, MemoryData and Input do: " +
+              (runs_itself ? "crema test measures the net on what this layer reads in TEST, and crema extract "
+                             "--blob=NAME, without images, writes what the net makes of each record of it"
+                           : "use the deploy net"));
     }
     if (layer->top_size() < 1) throw UserError(Where(i), "layer \"" + layer->name() + "\" has no top");
     net_.input = layer->top(0);
+    net_.reader = layer->type();
     net_.says_transform = true;
     net_.transform = layer->transform_param();
     net_.transform_at = Where(i, "transform_param");
@@ -171,6 +179,8 @@ class Conversion {
   // Takes out what reads labels, or what came of them.
   void RemoveReadersOf(std::set<std::string>* labels) {
     int loss = -1, accuracy = -1;
+    const std::set<std::string> of_data = *labels;
+    std::map<std::string, int> reader_of;  // of what came of labels, the layer that read these
     for (int i = 0; i < net_.file.net.layer_size(); ++i) {
       LayerParameter* layer = Layer(i);
       if (!TakesPart(state_, *layer)) continue;
@@ -188,7 +198,13 @@ class Conversion {
         LeaveOutMixing(layer);
         continue;
       }
-      labels->insert(layer->top().begin(), layer->top().end());
+      const auto read =
+          std::find_if(bottoms.begin(), bottoms.end(), [&](const auto& name) { return labels->count(name); });
+      const auto before = reader_of.find(*read);
+      for (const std::string& top : layer->top()) {
+        labels->insert(top);
+        reader_of.try_emplace(top, before == reader_of.end() ? i : before->second);
+      }
       if (IsSoftmaxLoss(*layer) && scored) loss = i;
       if (layer->type() == "Accuracy" && scored) {
         accuracy = i;
@@ -196,6 +212,7 @@ class Conversion {
       }
       removed_.push_back(i);
     }
+    RefuseOutputsOf(of_data, reader_of);
     for (const int i : removed_) {
       if (i == loss) {
         ReplaceLoss(i);
@@ -208,19 +225,43 @@ class Conversion {
     const auto sequences = std::find_if(removed_.begin(), removed_.end(), [&](int i) {
       return Layer(i)->type() == "CtcLoss" || Layer(i)->type() == "LabelsequenceAccuracy";
     });
-    if (needs_scores_ && loss < 0 && accuracy < 0 && sequences != removed_.end()) {
+    if (outputs_.empty() && loss < 0 && accuracy < 0 && sequences != removed_.end()) {
       throw UserError(Where(*sequences, "type"),
                       "layer \"" + Layer(*sequences)->name() + "\" (" + Layer(*sequences)->type() +
                           ") reads sequences of labels, and no classes: crema test measures such a net, by a "
                           "LabelsequenceAccuracy layer, and crema predict reads texts with its deploy net, which ends "
                           "in a CtcDecoder");
     }
-    if (needs_scores_ && loss < 0 && accuracy < 0) {
+    if (outputs_.empty() && loss < 0 && accuracy < 0) {
       throw UserError(
           Location{path_},
           "has neither a SoftmaxWithLoss nor an Accuracy layer in TEST that reads the labels of its data; "
           "use the deploy net, which ends in the scores of the classes, or name what is wanted with "
           "--blob=NAME: crema extract and export take any blob, such as what the loss of a regression reads");
+    }
+  }
+
+  // Where a blob that is wanted is among the labels, or came of them, and no other layer makes it.
+  void RefuseOutputsOf(const std::set<std::string>& labels, const std::map<std::string, int>& reader_of) {
+    for (const std::string& name : outputs_) {
+      const auto reader = reader_of.find(name);
+      if (reader == reader_of.end() && labels.count(name) == 0) continue;
+      bool made = false;  // by a layer that stays
+      for (int i = 0; i < net_.file.net.layer_size() && !made; ++i) {
+        const auto& tops = Layer(i)->top();
+        made = TakesPart(state_, *Layer(i)) && std::count(removed_.begin(), removed_.end(), i) == 0 &&
+               std::count(tops.begin(), tops.end(), name) > 0;
+      }
+      if (made) continue;
+      const std::string remedy =
+          "; labels are left out where a net is used: crema extract --iterations=N, without images, writes what "
+          "the net makes of its own data, labels and all";
+      if (reader == reader_of.end()) {
+        throw UserError(Location{path_}, "blob \"" + name + "\" holds the labels of the net's data" + remedy);
+      }
+      const LayerParameter& by = *Layer(reader->second);
+      throw UserError(Where(reader->second), "blob \"" + name + "\" comes of labels, which layer \"" + by.name() +
+                                                 "\" (" + by.type() + ") reads" + remedy);
     }
   }
 
@@ -240,7 +281,7 @@ class Conversion {
 
   std::string path_;
   NetState state_;
-  bool needs_scores_;
+  const std::vector<std::string> outputs_;  // empty: scores are needed
   ScoringNet net_;
   std::vector<int> removed_;
 };

@@ -20,6 +20,7 @@ struct ScoringNet {
   TransformationParameter transform;
   Location transform_at;
   bool says_transform = false;
+  std::string reader;  // type of that data layer; empty of a deploy net
   // What that data layer reads in TEST, as found from the working directory or the net's folder: a database, or a list
   // of image files with its root (own_images.h). Empty where there is none.
   std::string database, list, list_root;
@@ -31,8 +32,8 @@ struct ScoringNet {
 // Of a deploy net, itself. Of a net for training, what remains of its TEST form without labels: an Input layer in place
 // of the data layer, images that pass through MixUp, and probabilities in place of SoftmaxWithLoss; scores are then
 // these, or else what Accuracy reads. `path` is the file's, `options` says level and stages. Throws UserError where the
-// file has no input for images, or several, and where a net for training has no scores and options.outputs names
-// nothing else to look at.
+// file has no input for images, or several, where a net for training has no scores and options.outputs names nothing
+// else to look at, and where one of these is made of labels.
 ScoringNet MakeScoringNet(NetFile file, const std::string& path, const NetOptions& options);
 
 // SoftmaxWithLoss, weighted and FocalLoss by its names: losses whose first bottoms are scores of classes and labels.

@@ -271,6 +271,44 @@ TEST(ScoringNet, NeedsNoScoresWhereABlobIsNamed) {
   EXPECT_EQ(classifier.scores(), "ip");
 }
 
+TEST(ScoringNet, SaysWhichBlobsComeOfLabels) {
+  const NetFile file = ParseNet(
+      "layer { name: \"d\" type: \"Data\" top: \"data\" top: \"label\" }"
+      "layer { name: \"both\" type: \"Concat\" bottom: \"data\" bottom: \"label\" top: \"both\" }"
+      "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"both\" top: \"ip\" inner_product_param { num_output: 4 } }"
+      "layer { name: \"flat\" type: \"Flatten\" bottom: \"data\" top: \"flat\" }",
+      "net.prototxt");
+  const auto problem = [&](const std::string& blob) -> std::string {
+    NetOptions options;
+    options.outputs = {blob};
+    try {
+      MakeScoringNet(file, "net.prototxt", options);
+      return "";
+    } catch (const UserError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_NE(problem("ip").find("blob \"ip\" comes of labels, which layer \"both\" (Concat) reads"), std::string::npos)
+      << problem("ip");
+  EXPECT_NE(problem("ip").find("crema extract --iterations=N"), std::string::npos) << problem("ip");
+  EXPECT_NE(problem("label").find("\"label\" holds the labels of the net's data"), std::string::npos)
+      << problem("label");
+  EXPECT_EQ(problem("flat"), "");
+}
+
+TEST(ScoringNet, SaysWhatRunsNetsOfVideosAndTables) {
+  for (const std::string type : {"VideoData", "HDF5Data", "WindowData"}) {
+    try {
+      Scoring("layer { name: \"d\" type: \"" + type + "\" top: \"data\" top: \"label\" }");
+      ADD_FAILURE() << type;
+    } catch (const UserError& error) {
+      const std::string message = error.what();
+      EXPECT_EQ(message.find("crema extract --blob=NAME") != std::string::npos, type != "WindowData") << message;
+      EXPECT_EQ(message.find("use the deploy net") != std::string::npos, type == "WindowData") << message;
+    }
+  }
+}
+
 TEST(ScoringNet, LeavesOutTheMarginsOfEmbeddings) {
   const ScoringNet scoring = Scoring(R"(
 layer { name: "d" type: "Data" top: "data" top: "label" }

@@ -340,6 +340,26 @@ TEST_F(OwnImages, AreCutAsTheyAreAndOtherFilesResizedWhichIsSaid) {
   EXPECT_NE(note.find("give --shorter_side=N"), std::string::npos) << note;
   OfFiles(File(R"("list.txt")", "crop_size: 20"), named, {}, &note);
   EXPECT_EQ(note, "");
+  // Of nets that segment, too.
+  for (const std::string type : {"DenseImageData", "ImageSegData"}) {
+    const NetFile file = ParseNet("layer { name: \"d\" type: \"" + type +
+                                      "\" top: \"data\" top: \"label\" transform_param { crop_size: 12 } } "
+                                      "layer { name: \"p\" type: \"Power\" bottom: \"data\" top: \"p\" }",
+                                  path_);
+    EXPECT_EQ(OfFiles(file, named, {}, &note).refused, "");
+    EXPECT_NE(note.find("give --shorter_side=N"), std::string::npos) << note;
+  }
+}
+
+TEST_F(OwnImages, AreNotNeededWhereOthersAreNamed) {
+  WriteFile(folder_ / "empty.txt", "");
+  WriteFile(folder_ / "other.txt", "s0.png 1.5 2\n");
+  std::string note;
+  for (const std::string source : {R"("empty.txt")", R"("other.txt")"}) {
+    const Seen seen = OfFiles(File(source, ""), {"s0.png"}, {}, &note);
+    EXPECT_EQ(seen.refused, "");
+    EXPECT_EQ(seen.shape, (Shape{1, 3, 20, 24}));
+  }
 }
 
 TEST_F(OwnImages, PadLeavesRoomForAnImage) {

@@ -169,6 +169,15 @@ TEST_F(Evaluate, SaysMistakes) {
   EXPECT_TRUE(Run({"images/red"}).Says("images/red: error: holds no folders; expected one folder of images"));
   EXPECT_TRUE(Run({"images/red/1.png"}).Says("images/red/1.png: error: is no text"));
   EXPECT_TRUE(Run({}).Says("crema evaluate: error: the net names no data"));
+  folder_.Write(
+      "pixels.prototxt",
+      "layer { name: \"data\" type: \"DenseImageData\" top: \"data\" top: \"label\"\n"
+      "  dense_image_data_param { source: \"pairs.txt\" batch_size: 2 } transform_param { crop_size: 4 } }\n"
+      "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"data\" bottom: \"label\" top: \"loss\" }\n");
+  const Finished pixels = Run({}, "pixels.prototxt");
+  EXPECT_EQ(pixels.exit_code, 2);
+  EXPECT_TRUE(pixels.Says("pixels.prototxt:2:64: error: the data of the net's TEST phase have label images"))
+      << pixels.err;
   LmdbWriter writer((folder_ / "far").string(), LmdbWriter::Existing::kRefuse);
   Datum datum;
   datum.set_channels(3);
