@@ -40,7 +40,8 @@ ImageList ListOf(const CommandLine& line) {
   ImageList list = ListImageFolder(words[0], &left_out);
   std::fprintf(stderr, "%s: %zu images of %zu classes\n", words[0].c_str(), list.entries.size(), list.labels.size());
   if (left_out.others > 0) {
-    std::fprintf(stderr, "left out: %zu files that are not named as images (.jpg, .png, .bmp, ...)\n", left_out.others);
+    std::fprintf(stderr, "left out: %zu %s (.jpg, .png, .bmp, ...)\n", left_out.others,
+                 left_out.others == 1 ? "file that is not named as an image" : "files that are not named as images");
   }
   if (!left_out.loose.empty()) {
     std::fprintf(stderr, "left out: %zu images that lie in no folder of a class, as \"%s\"\n", left_out.loose.size(),

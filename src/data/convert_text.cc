@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "crema/data.pb.h"
 #include "crema/error.h"
+#include "data/output_path.h"
 #include "data/text_file.h"
 #include "schema/wire_bytes.h"
 
@@ -114,6 +115,7 @@ TextConverted ConvertText(const TextConversion& how, const DatasetTarget& target
   }
   // Before all that takes long; it has its name when the databases get theirs.
   std::optional<AtomicFile> new_vocabulary;
+  if (!known) MentionLeftovers(how.vocabulary);
   if (!known) new_vocabulary.emplace(how.vocabulary, AtomicFileOptions{.replace = false}).Write(vocabulary.Text());
   DatasetWriter writer(target, {});
   progress->SetTotal(records);

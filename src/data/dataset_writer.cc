@@ -71,6 +71,7 @@ DatasetWriter::DatasetWriter(DatasetTarget target, std::vector<std::string> labe
   }
   if (!labels_.empty()) RefuseOutputInInputs(target_.LabelsFile(), target_.inputs);
   CheckExisting();
+  if (!labels_.empty()) MentionLeftovers(target_.LabelsFile());
   for (size_t part = 0; part < target_.parts.size(); ++part) {
     writers_.push_back(std::make_unique<LmdbWriter>(
         target_.DatabaseOf(part), target_.replace ? LmdbWriter::Existing::kReplace : LmdbWriter::Existing::kRefuse));

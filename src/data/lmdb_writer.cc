@@ -16,9 +16,9 @@
 
 #include "base/atomic_file.h"
 #include "base/check.h"
-#include "base/log.h"
 #include "base/paths.h"
 #include "crema/error.h"
+#include "data/output_path.h"
 
 namespace crema {
 
@@ -50,19 +50,6 @@ std::string BehindLink(std::string path) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::canonical(path, error);
   return error ? path : folder.string();
-}
-
-void MentionLeftovers(const std::string& path) {
-  const std::string prefix = FileName(path) + ".tmp.";
-  DIR* directory = opendir(DirectoryOf(path).c_str());
-  if (!directory) return;
-  while (const dirent* entry = readdir(directory)) {
-    if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) == 0) {
-      LOG(WARNING) << DirectoryOf(path) << "/" << entry->d_name
-                   << " is of a conversion that still runs or was killed; remove it if none runs";
-    }
-  }
-  closedir(directory);
 }
 
 // Whether the folder holds a data.mdb and nothing that RemoveDatabase would leave.

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/atomic_file.h"
+#include "base/log.h"
+#include "base/paths.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -48,6 +51,16 @@ void RefuseOutputInInputs(const std::string& output, const std::vector<std::stri
     }
     if (same) throw UserError(Location{output}, "is what is read; write to another name");
     if (within) throw UserError(Location{output}, "lies in \"" + input + "\", which is read; write to another folder");
+  }
+}
+
+void MentionLeftovers(const std::string& path) {
+  std::error_code error;
+  for (fs::directory_iterator at(DirectoryOf(path), error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename();
+    if (!name.starts_with(FileName(path) + ".tmp.") || !IsTemporaryName(name)) continue;
+    LOG(WARNING) << DirectoryOf(path) << "/" << name
+                 << " is of a conversion that still runs or was killed; remove it if none runs";
   }
 }
 

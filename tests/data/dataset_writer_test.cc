@@ -27,6 +27,22 @@ TEST(DatasetWriter, TellsOfNamesThatStayFromBefore) {
   EXPECT_NE(progress.text.find("pets_labels.txt: warning: stays from before"), std::string::npos) << progress.text;
 }
 
+TEST(DatasetWriter, MentionsWhatKilledOnesLeft) {
+  const TemporaryFolder folder;
+  for (const std::string left : {"db_labels.txt.tmp.17", "db_train_lmdb.tmp.18", "db_labels.txt.tmp.old"}) {
+    WriteFile(folder / left, "");
+  }
+  DatasetTarget target{folder / "db"};
+  target.parts = {{"train", 1}, {"val", 1}};
+  ::testing::internal::CaptureStderr();
+  const DatasetWriter writer(target, {"cat", "dog"});
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("db_labels.txt.tmp.17 is of a conversion that still runs or was killed"), std::string::npos)
+      << told;
+  EXPECT_NE(told.find("db_train_lmdb.tmp.18"), std::string::npos) << told;
+  EXPECT_EQ(told.find("tmp.old"), std::string::npos) << told;
+}
+
 // Whenever it is killed, no database lies beside the names of another's classes.
 TEST(DatasetWriter, WhereClassesChangeTheDatabaseGoesFirst) {
   TemporaryFolder folder;
