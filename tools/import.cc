@@ -6,6 +6,7 @@
 #include <functional>
 #include <iostream>
 #include <iterator>
+#include <memory>
 #include <system_error>
 
 #include "base/atomic_file.h"
@@ -138,12 +139,14 @@ int Run(const CommandLine& line) {
     for (TextOutput& text : TrainingTexts(std::move(training))) texts.push_back(std::move(text));
   }
   RefuseToReplace(texts, weights, imported.weights);
-  WriteModel(weights, imported.weights);
+  // Nothing gets its name before all can be written.
+  std::vector<std::unique_ptr<AtomicFile>> files;
   for (const TextOutput& output : texts) {
-    AtomicFile file(output.path);
-    file.Write(output.text);
-    file.Commit();
+    files.push_back(std::make_unique<AtomicFile>(output.path));
+    files.back()->Write(output.text);
   }
+  WriteModel(weights, imported.weights);
+  for (const auto& file : files) file->Commit();
   std::cout << net << ", " << weights << ": " << imported.nodes << (darknet ? " sections in " : " nodes in ")
             << imported.net.layer_size() << " layers, " << FormatCount(imported.parameters) << " parameters\n";
   PrintTensors("input   ", imported.inputs);

@@ -88,6 +88,14 @@ TEST_F(Import, ReplacesWhatItDidNotWriteByForceOnly) {
   forced.push_back("--force");
   EXPECT_EQ(Run(forced).exit_code, 0);
   EXPECT_EQ(ReadText(folder_ / "back.prototxt"), net);
+  // All of it or nothing.
+  fs::remove(folder_ / "back.prototxt");
+  fs::create_directory(folder_ / "back.prototxt");
+  folder_.Write("back.caffemodel", "of a training");
+  const Finished blocked = Run(forced);
+  EXPECT_EQ(blocked.exit_code, 1);
+  EXPECT_TRUE(blocked.Says("cannot write back.prototxt: it is a folder")) << blocked.err;
+  EXPECT_EQ(ReadText(folder_ / "back.caffemodel"), "of a training");
 }
 
 TEST_F(Import, LeavesNothingBehindAMistake) {
