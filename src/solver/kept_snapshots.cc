@@ -63,8 +63,8 @@ std::string KeptSnapshots::Add(int iteration, uint32_t state_crc32) {
     for (const SnapshotFormat format : kFormats) {
       const std::string state = StatePath(prefix_, oldest.iteration(), format);
       if (!HasChecksum(state, oldest.state_crc32())) continue;  // it is gone, or another run's
-      // The state first: one without its model would be taken for damaged.
-      for (const std::string& path : {state, ModelPath(prefix_, oldest.iteration(), format)}) {
+      // The state last: while it is there, a run that goes on after a kill knows what it has to remove.
+      for (const std::string& path : {ModelPath(prefix_, oldest.iteration(), format), state}) {
         std::error_code error;
         fs::remove(path, error);
         if (!error) continue;

@@ -299,8 +299,10 @@ class Finder {
 }  // namespace
 
 bool StartsWithZeros(const Graph& graph, const Node& node, const std::set<std::string>& loaded) {
+  static constexpr const char* kBlocks[] = {"convolution_param", "deformable_convolution_param", "inner_product_param",
+                                            "modulated_deformable_convolution_param"};
   const auto reads = [&](const char* block) { return std::ranges::count(node.type->reads, block) > 0; };
-  if (node.params.empty() || (!reads("convolution_param") && !reads("inner_product_param"))) return false;
+  if (node.params.empty() || std::ranges::none_of(kBlocks, reads)) return false;
   if (IsGiven(graph, node, loaded)) return false;
   const FillerParameter& filler = graph.params[node.params[0]].filler;
   return filler.type() == "constant" && filler.value() == 0;

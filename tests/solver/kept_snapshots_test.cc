@@ -99,6 +99,15 @@ TEST_F(Kept, AreAsWithoutABreak) {
   EXPECT_TRUE(ReadBytes(State(12)) == straight) << "states differ";
 }
 
+TEST_F(Kept, GoWhereTheRunWasKilledBetweenTheirFiles) {
+  const std::string settings = "snapshot: 2 snapshot_keep: 2";
+  KilledAt(6, settings);
+  fs::remove(folder_ / "snap_iter_2.caffemodel");  // as far as it came
+  Train(settings, 6, {.snapshot = "auto"});
+  EXPECT_EQ(recorder_.restored.at(0).iteration, 6);
+  EXPECT_EQ(Pairs(), (std::set<int>{4, 6}));
+}
+
 TEST_F(Kept, AreNotThoseOfAnotherName) {
   const std::string other = "snapshot: 2 snapshot_keep: 2 snapshot_prefix: \"" + (folder_ / "other") + "\"";
   Train(other, 4);
@@ -169,7 +178,9 @@ TEST_F(Kept, ThatCannotBeRemovedAreTold) {
                                    (folder_ / "snap_iter_2.caffemodel: Directory not empty")),
             std::string::npos)
       << recorder_.notices;
+  EXPECT_TRUE(fs::exists(State(2))) << "it goes after its model";
   fs::remove_all(folder_ / "snap_iter_2.caffemodel");
+  fs::remove(State(2));
   EXPECT_EQ(Pairs(), (std::set<int>{6}));
 }
 

@@ -69,8 +69,8 @@ TEST_F(LikelyMistakesOf, StepsInRandomOrder) {
 layer { name: "rows" type: "Reshape" bottom: "data" top: "rows" reshape_param { shape { dim: 0 dim: -1 } } }
 layer { name: "parts" type: "Slice" bottom: "rows" top: "cont" top: "rest" slice_param { axis: 1 slice_point: 1 } }
 layer { name: "steps" type: "Reshape" bottom: "rest" top: "steps" reshape_param { shape { dim: 0 dim: 1 dim: -1 } } }
-layer {
-  name: "lstm" type: "LSTM" bottom: "steps" bottom: "cont" top: "h"
+layer { name: "lstm"
+  type: "LSTM" bottom: "steps" bottom: "cont" top: "h"
   recurrent_param { num_output: 2 weight_filler { type: "xavier" } }
 }
 layer { name: "sum" type: "Reduction" bottom: "h" top: "sum" loss_weight: 0.1 })");
@@ -84,6 +84,19 @@ layer { name: "sum" type: "Reduction" bottom: "h" top: "sum" loss_weight: 0.1 })
                "layer { name: \"begins\" type: \"ContinuationIndicator\" bottom: \"steps\" top: \"begins\" }\n"
                "layer { name: \"unread\" type: \"Silence\" bottom: \"cont\" }");
   EXPECT_EQ(Told(), "");
+}
+
+TEST_F(LikelyMistakesOf, WeightsOfZeroOfDeformableConvolutions) {
+  InsertBefore("ip1",
+               "layer { name: \"offsets\" type: \"Convolution\" bottom: \"data\" top: \"offsets\" "
+               "convolution_param { num_output: 18 kernel_size: 3 pad: 1 } } "
+               "layer { name: \"bent\" type: \"DeformableConvolution\" bottom: \"data\" bottom: \"offsets\" "
+               "top: \"bent\" deformable_convolution_param { num_output: 2 kernel_size: 3 pad: 1 } } "
+               "layer { name: \"plain\" type: \"Convolution\" bottom: \"bent\" top: \"plain\" "
+               "convolution_param { num_output: 2 kernel_size: 1 } }");
+  Replace("type: \"InnerProduct\" bottom: \"data\"", "type: \"InnerProduct\" bottom: \"plain\"");
+  ExpectTold(
+      "layer \"plain\" (Convolution) and, below it, layer \"bent\" (DeformableConvolution) begin with weights of 0");
 }
 
 TEST_F(LikelyMistakesOf, WeightsOfZeroAtTheTopAreSound) {
