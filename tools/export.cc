@@ -32,15 +32,27 @@ struct Preparation {
 };
 
 void Print(const Preparation& preparation, const std::vector<OnnxModel::Tensor>& inputs) {
-  std::cout << "\"" << preparation.input << "\" takes images as transform_param says: " << LineOf(preparation.transform)
-            << (FLAGS_with_transform
-                    ? "\n  with values from 0 to 255, of which the file makes (value - mean) / std * scale"
-                    : "\n  that is (value - mean) / std * scale, of values from 0 to 255");
-  for (const OnnxModel::Tensor& input : inputs) {
-    if (input.name == preparation.input && input.dims.size() > 1 && input.dims[1] == "3") {
-      std::cout << ", channels in the order blue, green, red";
+  const auto input =
+      std::find_if(inputs.begin(), inputs.end(), [&](const auto& tensor) { return tensor.name == preparation.input; });
+  if (input == inputs.end()) return;
+  // Not records of tables and texts, whose extents behind the second are 1.
+  const std::vector<std::string>& dims = input->dims;
+  const bool images = dims.size() > 3 && dims[dims.size() - 2] != "1" && dims.back() != "1";
+  const std::string transform = LineOf(preparation.transform);
+  if (!images && transform.empty()) return;
+  std::cout << "\"" << preparation.input << "\" takes " << (images ? "images" : "values");
+  if (transform.empty()) {
+    std::cout << " with values from 0 to 255";
+  } else {
+    std::cout << " as transform_param says: " << transform << "\n  ";
+    if (FLAGS_with_transform) {
+      std::cout << (images ? "with values from 0 to 255, " : "")
+                << "of which the file makes (value - mean) / std * scale";
+    } else {
+      std::cout << "that is (value - mean) / std * scale" << (images ? ", of values from 0 to 255" : "");
     }
   }
+  if (images && dims[1] == "3") std::cout << ", channels in the order blue, green, red";
   std::cout << "\n";
 }
 

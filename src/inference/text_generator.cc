@@ -21,6 +21,22 @@ const LayerParameter* RecurrentLayer(const NetParameter& net, const NetState& st
   return found == net.layer().end() ? nullptr : &*found;
 }
 
+// Tops of Input layers with their shapes, as the file has them.
+std::vector<std::string> InputsOf(const NetParameter& net, const NetState& state) {
+  std::vector<std::string> inputs;
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.type() != "Input" || !TakesPart(state, layer)) continue;
+    const auto& shapes = layer.input_param().shape();
+    for (int i = 0; i < layer.top_size(); ++i) {
+      const BlobShape* shape =
+          shapes.empty() ? nullptr : &shapes.Get(shapes.size() == 1 ? 0 : std::min(i, shapes.size() - 1));
+      inputs.push_back(layer.top(i));
+      if (shape) inputs.back() += " " + Shape({shape->dim().begin(), shape->dim().end()}).ToString();
+    }
+  }
+  return inputs;
+}
+
 // Makes every Input one text, of a recurrent net one step of it.
 void ShrinkInputs(bool recurrent, NetParameter* net) {
   for (LayerParameter& layer : *net->mutable_layer()) {
@@ -71,21 +87,20 @@ TextGenerator::TextGenerator(NetFile file, NetOptions options, int64_t units) : 
     recurrent_ = true;
     if (layer->bottom_size() > 1) continues = layer->bottom(1);
   }
+  const std::vector<std::string> inputs = InputsOf(file.net, state);
   ShrinkInputs(recurrent_, &file.net);
   net_ = std::make_unique<Net>(file, options);
-  FindInputs(continues);
+  FindInputs(inputs, continues);
   FindOutput(file.net, state);
 }
 
-void TextGenerator::FindInputs(const std::string& continues) {
-  std::vector<std::string> names;
+void TextGenerator::FindInputs(const std::vector<std::string>& in_file, const std::string& continues) {
   for (const NetInput& input : net_->inputs()) {
-    names.push_back(input.name + " " + input.value.shape().ToString());
     (recurrent_ && input.name == continues ? continues_ : input_) = input.value;
   }
   const size_t expected = recurrent_ ? 2 : 1;
-  if (names.size() == expected && input_.defined() && continues_.defined() == recurrent_) return;
-  const std::string message = "the inputs of the net are " + NamesOrNone(names) + "; one that writes text has one, ";
+  if (net_->inputs().size() == expected && input_.defined() && continues_.defined() == recurrent_) return;
+  const std::string message = "the inputs of the net are " + NamesOrNone(in_file) + "; one that writes text has one, ";
   if (!recurrent_) throw UserError(message + "a top of an Input layer for the numbers of units");
   throw UserError(message + "the numbers of units, and with LSTM or RNN layers another, their second bottom" +
                   (continues.empty() ? "" : ", \"" + continues + "\"") +

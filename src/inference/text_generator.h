@@ -40,7 +40,7 @@ class TextGenerator {
   std::span<const float> Next();
 
  private:
-  void FindInputs(const std::string& continues);
+  void FindInputs(const std::vector<std::string>& in_file, const std::string& continues);
   void FindOutput(const NetParameter& file, const NetState& state);
 
   int64_t units_;

@@ -126,7 +126,8 @@ GraphProto WriteGraph(const Net& net, const OnnxOptions& options, std::vector<Di
   const OnnxTransform* transform = options.transform ? &*options.transform : nullptr;
   if (options.batch) return GraphWriter(net, nullptr, transform).Write();
   std::string why_not;
-  if (const auto larger = ForLargerBatch(net.compiled(), options, &why_not)) {
+  const auto larger = ForLargerBatch(net.compiled(), options, &why_not);
+  if (larger) {
     try {
       return GraphWriter(net, &larger->graph, transform).Write();
     } catch (const OpenBatchError& error) {
@@ -136,10 +137,21 @@ GraphProto WriteGraph(const Net& net, const OnnxOptions& options, std::vector<Di
   GraphProto fixed = GraphWriter(net, nullptr, transform).Write();
   Diagnostic note;
   note.severity = Diagnostic::Severity::kNote;
-  note.message = "the batch cannot be left open: " + why_not + "; it is " +
-                 std::to_string(BatchOf(net.compiled().graph)) + ", which --batch=N changes";
+  note.message = "the batch cannot be left open: " + why_not;
+  if (const int64_t batch = BatchOf(net.compiled().graph); batch > 0) {
+    note.message += "; it is " + std::to_string(batch) +
+                    (larger                    ? ", which --batch=N changes"
+                     : net.inputs().size() > 1 ? "; give another with the --shape=NAME=N,... of each input"
+                                               : ", which --batch=N changes as far as the net allows");
+  }
   notes->push_back(std::move(note));
   return fixed;
+}
+
+// Whether all sequences of a recurrent layer begin with the pass, here, too.
+bool BeginsInEachPass(const Graph& graph, const Node& node) {
+  const int maker = node.bottoms.size() > 1 ? graph.values[node.bottoms[1]].producer : -1;
+  return maker >= 0 && graph.nodes[maker].type->name == "ContinuationIndicator";
 }
 
 // Layers that go on here where the pass before ended, which a file of ONNX does not.
@@ -147,6 +159,7 @@ void NoteStates(const CompiledNet& net, std::vector<Diagnostic>* notes) {
   for (const Node& node : net.graph.nodes) {
     const std::string& type = node.type->name;
     if ((type != "LSTM" && type != "RNN") || node.param->recurrent_param().expose_hidden()) continue;
+    if (BeginsInEachPass(net.graph, node)) continue;
     Diagnostic note;
     note.severity = Diagnostic::Severity::kNote;
     if (net.file.source) note.where = net.file.source->Layer(node.index_in_file);

@@ -130,7 +130,7 @@ TEST(TextGenerator, SaysWhatANetMustBe) {
          "with 5 probabilities for each of the 1 places, along the last axis");
   expect(
       Refused(kWindow, "top: \"data\"", "top: \"data\" top: \"more\""),
-      "the inputs of the net are \"data 1x3\", \"more 1x3\"; one that writes text has one, a top of an Input layer for "
+      "the inputs of the net are \"data 8x3\", \"more 8x3\"; one that writes text has one, a top of an Input layer for "
       "the numbers of units");
   expect(
       Refused(kCounting, "top: \"cont\" input_param",

@@ -41,7 +41,23 @@ TEST(OnnxExport, SaysWhyTheBatchIsNotOpen) {
   EXPECT_NE(note.find("the batch cannot be left open: layer \"rows\" (Reshape): the new shape 3x128"),
             std::string::npos)
       << note;
-  EXPECT_NE(note.find("it is 2, which --batch=N changes"), std::string::npos) << note;
+  EXPECT_NE(note.find("it is 2, which --batch=N changes as far as the net allows"), std::string::npos) << note;
+}
+
+// What follows each input's first extent, not that of all together.
+TEST(OnnxExport, SaysHowTheBatchOfUnlikeInputsIsChanged) {
+  const std::string caption = R"(
+      layer { name: "in" type: "Input" top: "x" top: "go_on" top: "feat" input_param {
+              shape { dim: 1 dim: 1 dim: 3 } shape { dim: 1 dim: 1 } shape { dim: 1 dim: 9 } } }
+      layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "go_on" bottom: "feat" top: "h"
+              recurrent_param { num_output: 5 } })";
+  const Exported net = Export(caption, {}, false);
+  ASSERT_EQ(net.file.notes.size(), 2u);
+  const std::string note = net.file.notes[1].ToString();
+  EXPECT_NE(note.find("it is 1; give another with the --shape=NAME=N,... of each input"), std::string::npos) << note;
+  const Exported longer = Export(caption, {.shapes = {{"x", {4, 1, 3}}, {"go_on", {4, 1}}}}, false);
+  EXPECT_EQ(longer.file.notes.size(), 1u) << "now the steps are what is open";
+  EXPECT_EQ(longer.file.inputs[2].dims[0], "1");
 }
 
 TEST(OnnxExport, FixesTheBatchWhereALayerMustKnowIt) {
@@ -53,6 +69,8 @@ TEST(OnnxExport, FixesTheBatchWhereALayerMustKnowIt) {
       layer { name: "halves" type: "Slice" bottom: "more" top: "a" top: "b" slice_param { axis: 0 } })");
   EXPECT_EQ(cut.file.inputs[0].dims[0], "2");
   ASSERT_EQ(cut.file.notes.size(), 1u);
+  EXPECT_NE(cut.file.notes[0].message.find("it is 2, which --batch=N changes"), std::string::npos);
+  EXPECT_EQ(cut.file.notes[0].message.find("as far as"), std::string::npos);
   EXPECT_NE(cut.file.notes[0].message.find("(Slice): needs to know the extent of axis 0 of \"more\""),
             std::string::npos)
       << cut.file.notes[0].message;

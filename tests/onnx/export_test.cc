@@ -179,6 +179,15 @@ TEST(OnnxExport, SaysThatStatesAreNotKept) {
       layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "go_on" top: "h" recurrent_param { num_output: 5 } })",
                                {}, false);
   ASSERT_EQ(lstm.file.notes.size(), 1u);
+  const Exported indicated = Export(R"(
+      layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 4 dim: 2 dim: 3 } } }
+      layer { name: "go_on" type: "ContinuationIndicator" top: "go_on"
+              continuation_indicator_param { time_step: 4 batch_size: 2 } }
+      layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "go_on" top: "h" recurrent_param { num_output: 5 } })",
+                                    {}, false);
+  for (const Diagnostic& note : indicated.file.notes) {
+    EXPECT_EQ(note.message.find("begins with zeros"), std::string::npos) << note.message;
+  }
   EXPECT_NE(lstm.file.notes[0].ToString().find("note: layer \"lstm\" (LSTM): begins with zeros in every run"),
             std::string::npos)
       << lstm.file.notes[0].ToString();

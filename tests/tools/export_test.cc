@@ -66,6 +66,28 @@ TEST_F(Export, FixesTheBatch) {
   EXPECT_NE(done.out.find("input   data  5x3x4x4\n"), std::string::npos) << done.out;
 }
 
+// Of tables and texts, which have neither pixels nor colours.
+TEST_F(Export, SaysOfOtherRecordsNoMoreThanTheirTransform) {
+  const Finished scaled = Run({"--output=net.onnx", "--shape=data=1,48,1,1"}, "train_val.prototxt");
+  ASSERT_EQ(scaled.exit_code, 0) << scaled.err;
+  EXPECT_NE(scaled.out.find("\"data\" takes values as transform_param says: scale: 0.0039"), std::string::npos)
+      << scaled.out;
+  EXPECT_NE(scaled.out.find("that is (value - mean) / std * scale\n"), std::string::npos) << scaled.out;
+  std::string net = ReadText(folder_ / "train_val.prototxt");
+  for (size_t at; (at = net.find("transform_param { scale: 0.00392156863 }")) != std::string::npos;) {
+    net.replace(at, std::string("transform_param { scale: 0.00392156863 }").size(), "");
+  }
+  folder_.Write("table.prototxt", net);
+  const Finished table = Run({"--output=net.onnx", "--shape=data=1,48,1,1"}, "table.prototxt");
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_EQ(table.out.find("takes"), std::string::npos) << table.out;
+  const Finished images = Run({"--output=net.onnx", "--shape=data=1,3,4,4"}, "table.prototxt");
+  EXPECT_NE(
+      images.out.find("\"data\" takes images with values from 0 to 255, channels in the order blue, green, red\n"),
+      std::string::npos)
+      << images.out;
+}
+
 TEST_F(Export, TakesANetForTraining) {
   const Finished done = Run({"--output=net.onnx", "--shape=data=1,3,4,4"}, "train_val.prototxt");
   ASSERT_EQ(done.exit_code, 0) << done.err;
