@@ -99,6 +99,9 @@ TEST_F(Mistakes, NamesOfCaffeGetTheWay) {
   for (const auto& [name, said] : std::vector<std::pair<std::string, std::string>>{
            {"upgrade_net_proto_text", "there is no command \"upgrade_net_proto_text\"; files of every age of Caffe"},
            {"extract_features", "`crema extract` writes features"},
+           {"detect.py", "there is no command \"detect.py\"; windows of R-CNN are not there"},
+           {"ssd_detect.cpp", "`crema detect` finds objects"},
+           {"infer.py", "`crema extract --output=masks/`"},
            {"classify.py", "there is no command \"classify.py\"; `crema predict` tells"},
            {"plot_training_log.py", "`crema curves` draws"},
            {"test_detection", "`crema test` scores"},
