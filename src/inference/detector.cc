@@ -204,7 +204,9 @@ struct Detector::Found {
     };
     const auto x = [&](float share) { return pixel(share, input.width, place.left, place.width, width); };
     const auto y = [&](float share) { return pixel(share, input.height, place.top, place.height, height); };
-    images[image].objects.push_back({label, score, x(corners[0]), y(corners[1]), x(corners[2]), y(corners[3])});
+    const DetectedObject object = {label, score, x(corners[0]), y(corners[1]), x(corners[2]), y(corners[3])};
+    // What lies beside the image is cut off to nothing.
+    if (object.xmax > object.xmin && object.ymax > object.ymin) images[image].objects.push_back(object);
   }
 
   // As DetectionOutput and the layers of YOLO make them.

@@ -17,7 +17,8 @@ namespace crema {
 struct DetectedObject {
   int label = 0;
   float score = 0;
-  // Corners in pixels of the image as it is stored, cut off at its borders; the left upper corner of the image is 0, 0.
+  // Corners in pixels of the image as it is stored, cut off at its borders, with something between them; the left upper
+  // corner of the image is 0, 0.
   float xmin = 0, ymin = 0, xmax = 0, ymax = 0;
 };
 

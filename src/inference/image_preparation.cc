@@ -160,7 +160,8 @@ std::string ImagePreparation::CheckSize(const ImageSize& size, Transform::Values
            "resize_width";
   }
   return "comes out as " + output.ToString() + ", but the net's input is " + input_.ToString() +
-         " (channels x height x width); set resize_height and resize_width, or resize_shorter_side and crop_size";
+         " (channels x height x width); set resize_height and resize_width to that, or the net's input with --shape to "
+         "what comes out; a net that classifies may cut it out of larger ones (resize_shorter_side and crop_size)";
 }
 
 std::string ImagePreparation::Decode(std::span<const uint8_t> bytes, Image* image) const {

@@ -32,6 +32,7 @@ const char* const kDetectedNet =
     "  inner_product_param { num_output: 4 } }\n"
     "layer { name: \"score\" type: \"InnerProduct\" bottom: \"mean\" top: \"score\"\n"
     "  inner_product_param { num_output: 3 bias_term: false } }\n"
+    "layer { name: \"positive\" type: \"ReLU\" bottom: \"score\" top: \"score\" }\n"
     "layer { name: \"found\" type: \"DetectionOutput\" bottom: \"offset\" bottom: \"score\" bottom: \"prior\"\n"
     "  top: \"found\" detection_output_param { num_classes: 3 keep_top_k: 5 confidence_threshold: 0.01 } }\n";
 
@@ -39,18 +40,23 @@ class Detect : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_.Write("deploy.prototxt", kDetectedNet);
-    Net net(ReadNetFile((folder_ / "deploy.prototxt").string()), {.phase = TEST, .backward = false});
-    const std::vector<float> none(12, 0.0f), offset = {-5, 0, 0, 0}, score = {0, 0, 0, 0, 1, 0, 0, 0, 1};
-    net.parameters()[0].SetData(none.data());
-    net.parameters()[1].SetData(offset.data());
-    net.parameters()[2].SetData(score.data());
-    std::ofstream(folder_ / "net.caffemodel", std::ios::binary) << net.ToProto().SerializeAsString();
+    WriteWeights("net.caffemodel", -5, 0);
     folder_.Write("map.prototxt",
                   "item { name: \"none\" label: 0 }\nitem { name: \"n1\" label: 1 display_name: \"green\" }\n"
                   "item { name: \"red\" label: 2 }\n");
     WritePng(folder_, "red.png", Coloured(4, 4, 0, 0, 255));
     WritePng(folder_, "photos/green.png", Coloured(60, 40, 0, 204, 0));
     WritePng(folder_, "photos/blue.png", Coloured(8, 8, 255, 0, 0));
+  }
+
+  // left, right: how far the box's sides move to the right, in tenths of the image's width.
+  void WriteWeights(const std::string& name, float left, float right) const {
+    Net net(ReadNetFile((folder_ / "deploy.prototxt").string()), {.phase = TEST, .backward = false});
+    const std::vector<float> none(12, 0.0f), offset = {left, 0, right, 0}, score = {0, 0, 0, 0, 1, 0, 0, 0, 1};
+    net.parameters()[0].SetData(none.data());
+    net.parameters()[1].SetData(offset.data());
+    net.parameters()[2].SetData(score.data());
+    std::ofstream(folder_ / name, std::ios::binary) << net.ToProto().SerializeAsString();
   }
 
   Finished Run(std::vector<std::string> words) const {
@@ -69,6 +75,13 @@ TEST_F(Detect, WritesALineForEachObject) {
             "red.png  red  0.9375  0.0 1.0 3.0 3.0\n"
             "photos/green.png  green  0.8000  0.0 15.0 30.0 45.0\n");
   EXPECT_EQ(run.err, "");
+}
+
+TEST_F(Detect, LeavesOutWhatLiesBesideTheImage) {
+  WriteWeights("beside.caffemodel", -20, -20);
+  const Finished run = Run({"--weights=beside.caffemodel", "--format=json", "red.png"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("\"objects\": []"), std::string::npos) << run.out;
 }
 
 // The same, of one cell of YOLO: the logits of its classes are 8 times green and red, less 4.
