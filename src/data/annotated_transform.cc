@@ -19,6 +19,14 @@ enum TransformNumber : uint64_t {
 
 constexpr ObjectBox kWhole = {0, 0, 1, 1};
 
+// Boxes of which a side is less than `least` pixels, where shares are of an image of that size.
+void EraseSmaller(const ImageExtent& of, float least, std::vector<BoxedObject>* objects) {
+  std::erase_if(*objects, [&](const BoxedObject& object) {
+    return !(object.box.width() * static_cast<float>(of.width) >= least &&
+             object.box.height() * static_cast<float>(of.height) >= least);
+  });
+}
+
 }  // namespace
 
 AnnotatedTransform::AnnotatedTransform(Transform pixels, const TransformationParameter& param,
@@ -33,6 +41,7 @@ AnnotatedTransform::AnnotatedTransform(Transform pixels, const TransformationPar
   if (phase != TRAIN) return;
   distortion_ = ColorDistortion(param.distort_param());
   sampler_ = PartSampler(boxes);
+  jitters_ = boxes.yolo_data_type() != 0;
   expansion_ = param.expand_param();
   // As SSD does, ratios that make no difference are not drawn.
   expands_ = param.has_expand_param() && expansion_.prob() > 0 && expansion_.max_expand_ratio() >= 1.01f;
@@ -57,11 +66,10 @@ AnnotatedView AnnotatedTransform::Look(const ImageExtent& image, const RandomStr
   KeepSeen(kWhole, objects);
   // What rounding leaves of boxes that end where the part begins.
   constexpr float kLeast = 1e-3f;  // pixels
-  std::erase_if(*objects, [&view](const BoxedObject& object) {
-    return !(object.box.width() * static_cast<float>(view.part.width) > kLeast &&
-             object.box.height() * static_cast<float>(view.part.height) > kLeast);
-  });
+  EraseSmaller({view.part.height, view.part.width}, kLeast, objects);
   FitBoxes({view.part.height, view.part.width}, objects);
+  // As Darknet does it, of the pixels that the net sees.
+  if (jitters_) EraseSmaller(pixels_.ResizedExtent({view.part.height, view.part.width}), 1, objects);
   if (pixels_.Mirrors(random)) {
     for (BoxedObject& object : *objects) object.box = Mirrored(object.box);
   }

@@ -34,7 +34,9 @@ struct AnnotatedView {
 
 // In TRAIN: colours, expansion, a part by batch_sampler; then what Transform does, and the boxes likewise. The random
 // numbers of an image are those of its stream: what Transform reads, 64 to 74 the colours, 75 to 78 the expansion, 79
-// which part, from 2^40 on those that are drawn. Immutable, so any number of threads may use it.
+// which part, from 2^40 on those that are drawn. Where YOLO's jitter draws it (yolo_data_type), objects of which a side
+// is less than a pixel of what the net sees are left out, as by Darknet. Immutable, so any number of threads may use
+// it.
 class AnnotatedTransform {
  public:
   // `pixels` is made of the same `param`, for the same phase. Changes nothing in TEST but what Transform does.
@@ -68,7 +70,7 @@ class AnnotatedTransform {
   ColorDistortion distortion_;
   PartSampler sampler_;
   ExpansionParameter expansion_;
-  bool expands_ = false, constrains_ = false;
+  bool expands_ = false, constrains_ = false, jitters_ = false;
   EmitConstraint emission_;
   std::vector<uint8_t> around_;  // what is around images that are made larger, of each channel or of all
 };

@@ -164,6 +164,26 @@ TEST(PartSampler, JittersWhateverThereIs) {
   EXPECT_GT(right, 0.99f);
 }
 
+// What is less than a pixel of what the net sees is as nothing to Darknet; all else that is seen of an object is
+// learnt.
+TEST(AnnotatedTransform, JitterLeavesOutWhatIsLessThanAPixel) {
+  const auto jitters = Make("resize_height: 10 resize_width: 20", "yolo_data_type: 1 yolo_data_jitter: 0");
+  const auto whole = Make("resize_height: 10 resize_width: 20");
+  const std::vector<BoxedObject> all =
+      Objects({{0, 0, 0.06f, 0.2f}, {0, 0, 0.04f, 0.2f}, {0.5f, 0.5f, 1, 0.59f}, {0.5f, 0.5f, 1, 0.61f}});
+  ForStreams(20, [&](const RandomStream& random) {
+    std::vector<ObjectBox> parts;
+    std::vector<BoxedObject> objects = all;
+    jitters.Look({100, 200}, random, &parts, &objects);
+    ASSERT_EQ(objects.size(), 2u);
+    EXPECT_EQ(objects[0].label, 1);
+    EXPECT_EQ(objects[1].label, 4);
+    objects = all;
+    whole.Look({100, 200}, random, &parts, &objects);
+    EXPECT_EQ(objects.size(), 4u);
+  });
+}
+
 TEST(AnnotatedTransform, KeepsWhatTheConstraintSays) {
   const std::string half = "batch_sampler { sampler { min_scale: 0.5 max_scale: 0.5 } max_trials: 1 }";
   const auto none = Make("resize_height: 8 resize_width: 8", half);
