@@ -12,10 +12,16 @@ ImportedNet ImportDarknetNet(const std::string& cfg, const std::string& weights,
   darknet::NetReader reader(sections, cfg, options);
   ImportedNet imported = reader.Read();
   CheckThatItRuns(cfg, &imported);
-  darknet::WeightsFile file(weights);
-  reader.weights().Fill(&file, &imported);
+  if (!weights.empty()) {
+    darknet::WeightsFile file(weights);
+    reader.weights().Read(&file, &imported);
+  }
+  reader.weights().MoveTo(&imported);
   imported.weights.set_name(imported.net.name());
-  if (training) *training = reader.Training(imported.net);
+  if (training) {
+    *training = reader.Training(imported.net);
+    reader.NoteFrozenAtRandom(&imported);
+  }
   return imported;
 }
 

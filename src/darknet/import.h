@@ -28,7 +28,8 @@ struct DarknetTraining {
 // The net of the file `cfg`, with the numbers of the file `weights`. In TEST it computes what Darknet does. Its images
 // are those of crema, blue first and from 0 to 255: its first weights are turned round, and its Input layer's
 // transform_param says the scale. Layers are named after sections, "conv_12", by the numbers that Darknet prints. Where
-// `weights` ends with a section before the last, the other layers have no weights, and a note says so. Throws UserError
+// `weights` ends with a section before the last, the other layers have no weights, and a note says so; where it is
+// empty, no file is read, and the net has such weights alone as are not learnt. Throws UserError
 // that names the file and each section or key that has no form here, EnvironmentError where a file cannot be read.
 // training: with data in the options, how the net is trained, which must be one with [yolo] or [region].
 ImportedNet ImportDarknetNet(const std::string& cfg, const std::string& weights,

@@ -19,13 +19,11 @@ constexpr float kOverlap = 0.45F, kLeastScore = 0.01F;
 
 bool IsNet(const std::string& kind) { return kind == "net" || kind == "network"; }
 
-// Of every section, for training.
-void IgnoreCommonKeys(Settings* settings) {
-  settings->Ignore(
-      "clip onlyforward dont_update burnin_update stopbackward train_only_bn learning_rate numload "
-      "smooth truth noloss");
+// Of every section, what the file has of its weights.
+void ReadLoading(Settings* settings) {
   settings->Only("dontload", 0, "a section whose weights are not in the file");
   settings->Only("dontloadscales", 0, "normalisation that is not in the file");
+  settings->Only("numload", 0, "filters that are not in the file");
 }
 
 // Kinds that Darknet has and crema does not: their names are not misspelt.
@@ -167,17 +165,34 @@ void NetReader::ReadSection(int index) {
     return;
   }
   Settings settings(section, path_, &problems_);
-  IgnoreCommonKeys(&settings);
+  ReadLoading(&settings);
+  SectionLearning learning;
+  if (options_.data.empty()) {
+    IgnoreSectionLearning(&settings);
+  } else {
+    learning = ReadSectionLearning(&settings, training_.solver.max_iter(), &result_.notes);
+  }
+  const int first_layer = result_.net.layer_size();
   SectionReader reader(*this, index, &settings);
   reader.set_kind(kind->layer);
   try {
     kind->read(reader);
+    SetRates(learning, first_layer);
     for (Diagnostic& warning : settings.Unknown(&warned_)) result_.notes.push_back(std::move(warning));
   } catch (const FailedBefore&) {
     CREMA_CHECK(problems_.has_errors()) << reader.Describe();
   } catch (const UserError& error) {
     for (const Diagnostic& problem : error.diagnostics()) {
       problems_.Error(settings.where(), "[" + section.kind + "]: " + problem.message);
+    }
+  }
+}
+
+void NetReader::SetRates(const SectionLearning& learning, int first_layer) {
+  const auto& layers = result_.net.layer();
+  for (int i = learning.stops_before ? 0 : first_layer; i < layers.size(); ++i) {
+    if (learning.stops_before || learning.rate != 1) {
+      training_.rates[layers[i].name()] = learning.stops_before ? 0 : learning.rate;
     }
   }
 }
@@ -209,6 +224,22 @@ void NetReader::AddDetection() {
     Append(std::move(layer), bottoms, grids[0].where);
   } catch (const UserError& error) {
     for (const Diagnostic& problem : error.diagnostics()) problems_.Error(grids[0].where, problem.message);
+  }
+}
+
+void NetReader::NoteFrozenAtRandom(ImportedNet* imported) const {
+  std::set<std::string> filled;
+  for (const LayerParameter& layer : imported->weights.layer()) filled.insert(layer.name());
+  for (const LayerParameter& layer : imported->net.layer()) {
+    const auto rate = training_.rates.find(layer.name());
+    const bool learns = layer.type() == "Convolution" || layer.type() == "InnerProduct";
+    if (!learns || rate == training_.rates.end() || rate->second > 0 || filled.count(layer.name()) > 0) continue;
+    imported->notes.push_back({Diagnostic::Severity::kWarning,
+                               {path_, 0, 0},
+                               "layer \"" + layer.name() +
+                                   "\" is frozen, but has no weights, so that it stays as it begins, at random: give "
+                                   "weights that go as far, or remove what freezes it"});
+    return;
   }
 }
 

@@ -57,6 +57,8 @@ class NetReader {
   WeightsPlan& weights() { return weights_; }
   // Where the options name data: what trains the net that Read() made.
   DarknetTraining Training(const NetParameter& deploy) const;
+  // Warns of the first layer that neither learns nor has weights.
+  void NoteFrozenAtRandom(ImportedNet* imported) const;
 
  private:
   friend class SectionReader;
@@ -71,6 +73,8 @@ class NetReader {
 
   void ReadNet();
   void ReadSection(int index);
+  // Of the layers of a section, from `first_layer` to the last one so far.
+  void SetRates(const SectionLearning& learning, int first_layer);
   void AddDetection();
   // What no layer reads.
   void ListOutputs();

@@ -21,11 +21,10 @@ constexpr const char* kNetKeys =
     "policy power saturation scale scales sgdr_cycle step steps subdivisions";
 // Of programs, and of nets that do not look for objects.
 constexpr const char* kOtherNetKeys =
-    "angle aspect augment_speed badlabels_rejection_percentage center clip contrastive contrastive_color "
-    "contrastive_jit_flip equidistant_point inputs label_smooth_eps loss_scale max_chart_loss max_crop max_ratio "
-    "min_crop min_ratio notruth num_sigmas_reject_badlabels optimized_memory random resize_step seq_scales "
-    "sequential_subdivisions sgdr_mult show_receptive_field time_steps track train try_fix_nan unsupervised "
-    "use_cuda_graph weights_reject_freq workspace_size_limit_MB";
+    "angle aspect augment_speed center contrastive contrastive_color contrastive_jit_flip inputs label_smooth_eps "
+    "loss_scale max_chart_loss max_crop max_ratio min_crop min_ratio notruth optimized_memory random resize_step "
+    "seq_scales sequential_subdivisions sgdr_mult show_receptive_field time_steps track train try_fix_nan unsupervised "
+    "use_cuda_graph workspace_size_limit_MB";
 constexpr const char* kYoloKeys =
     "cls_normalizer ignore_thresh iou_loss iou_normalizer iou_thresh jitter label_smooth_eps max_delta obj_normalizer "
     "truth_thresh";
@@ -34,6 +33,9 @@ constexpr const char* kOtherYoloKeys =
     "track_ciou_norm track_history_size";
 constexpr const char* kRegionKeys =
     "bias_match class_scale coord_scale jitter map noobject_scale object_scale rescore thresh";
+// Of every section: how it learns; and what only nets that classify look at.
+constexpr const char* kSectionKeys = "dont_update learning_rate stopbackward train_only_bn";
+constexpr const char* kOtherSectionKeys = "noloss smooth truth";
 // Of programs, and without effect in every version of Darknet where a box has four numbers.
 constexpr const char* kOtherRegionKeys = "absolute log mask_scale max sqrt";
 
@@ -42,9 +44,22 @@ struct Addition {
   const char* key;
   const char* neutral = "0";
 };
-constexpr Addition kNetAdditions[] = {
-    {"adversarial_lr"}, {"attention"},      {"blur"},  {"cutmix"}, {"dynamic_minibatch"},
-    {"ema_alpha"},      {"gaussian_noise"}, {"mixup"}, {"mosaic"}, {"mosaic_bound"}};
+constexpr Addition kNetAdditions[] = {{"adversarial_lr"},
+                                      {"attention"},
+                                      {"badlabels_rejection_percentage"},
+                                      {"blur"},
+                                      {"clip"},
+                                      {"cutmix"},
+                                      {"dynamic_minibatch"},
+                                      {"ema_alpha"},
+                                      {"equidistant_point"},
+                                      {"gaussian_noise"},
+                                      {"mixup"},
+                                      {"mosaic"},
+                                      {"mosaic_bound"},
+                                      {"num_sigmas_reject_badlabels"},
+                                      {"weights_reject_freq"}};
+constexpr Addition kSectionAdditions[] = {{"burnin_update"}, {"clip"}, {"onlyforward"}};
 constexpr Addition kYoloAdditions[] = {{"counters_per_class", ""}, {"focal_loss"}, {"iou_thresh_kind", "iou"},
                                        {"objectness_smooth"},      {"random"},     {"resize", "1"}};
 constexpr Addition kRegionAdditions[] = {{"classfix"}, {"focal_loss"}, {"random"}, {"resize", "1"}};
@@ -177,19 +192,20 @@ float ReadJitter(Settings* settings) {
   return jitter;
 }
 
-void AddParam(float decay, LayerParameter* layer) {
+void AddParam(float rate, float decay, LayerParameter* layer) {
   ParamSpec* const param = layer->add_param();
-  param->set_lr_mult(1);
-  param->set_decay_mult(decay);
+  param->set_lr_mult(rate);
+  param->set_decay_mult(rate > 0 ? decay : 0);
 }
 
-// What a layer of a net that is used lacks for training. Darknet lets weights decay, and nothing else.
-void PrepareToTrain(LayerParameter* layer) {
+// What a layer of a net that is used lacks for training. Darknet lets weights decay, and nothing else. The statistics
+// of normalisation go on where its section is frozen, as Darknet's do.
+void PrepareToTrain(float rate, LayerParameter* layer) {
   if (layer->param_size() > 0) return;  // it is frozen
   const auto prepare = [&](auto* param) {
     param->mutable_weight_filler()->set_type("msra");
-    AddParam(1, layer);
-    if (param->bias_term()) AddParam(0, layer);
+    AddParam(rate, 1, layer);
+    if (param->bias_term()) AddParam(rate, 0, layer);
   };
   if (layer->type() == "Convolution") {
     prepare(layer->mutable_convolution_param());
@@ -198,8 +214,8 @@ void PrepareToTrain(LayerParameter* layer) {
   } else if (layer->type() == "BatchNorm") {
     layer->mutable_batch_norm_param()->set_moving_average_fraction(kKept);
   } else if (layer->type() == "Scale" && layer->bottom_size() == 1) {
-    AddParam(0, layer);
-    AddParam(0, layer);
+    AddParam(rate, 0, layer);
+    AddParam(rate, 0, layer);
   }
 }
 
@@ -227,8 +243,7 @@ void AddData(Phase phase, const TrainingSettings& settings, const std::string& s
     return;
   }
   data->set_shuffle(true);
-  transform->mutable_emit_constraint()->set_emit_type(EmitConstraint::CENTER);
-  if (settings.jitter <= 0) return;
+  // No emit_constraint: what is seen of an object is learnt wherever its middle lies, as Darknet does it.
   layer->mutable_annotated_data_param()->set_yolo_data_type(1);
   layer->mutable_annotated_data_param()->set_yolo_data_jitter(settings.jitter);
 }
@@ -253,11 +268,22 @@ void IgnoreRegionLearning(Settings* settings) {
   IgnoreAdditions(kRegionAdditions, settings);
 }
 
+void IgnoreSectionLearning(Settings* settings) {
+  settings->Ignore(kSectionKeys);
+  settings->Ignore(kOtherSectionKeys);
+  IgnoreAdditions(kSectionAdditions, settings);
+}
+
 TrainingSettings ReadTraining(Settings* settings, std::vector<Diagnostic>* notes) {
   constexpr int64_t kMostImages = 1 << 20;
   TrainingSettings training;
   const int64_t batch = settings->Int("batch", 1, 1, kMostImages),
                 parts = settings->Int("subdivisions", 1, 1, kMostImages);
+  if (batch == 1) {
+    notes->push_back({Diagnostic::Severity::kWarning, settings->where("batch"),
+                      "batch=1 changes the weights after each image: files are published so for testing; a training "
+                      "takes batch=64 and subdivisions=16, say"});
+  }
   if (batch % parts != 0) {
     settings->Refuse("subdivisions", "subdivisions=" + std::to_string(parts) + " does not divide batch=" +
                                          std::to_string(batch) + ", the images between two updates");
@@ -287,6 +313,32 @@ TrainingSettings ReadTraining(Settings* settings, std::vector<Diagnostic>* notes
   NoteAdditions(kNetAdditions, settings, notes);
   IgnoreTraining(settings);
   return training;
+}
+
+SectionLearning ReadSectionLearning(Settings* settings, int64_t max_iter, std::vector<Diagnostic>* notes) {
+  SectionLearning learning;
+  learning.rate = settings->Number("learning_rate", 1);
+  if (!(learning.rate >= 0)) {
+    settings->Refuse("learning_rate",
+                     "learning_rate of a section is what the one of [net] is multiplied by, 0 or more");
+  }
+  if (settings->Int("train_only_bn", 0, 0, 1) != 0) learning.rate = 0;
+  // Updates; but stopbackward=1 is for good.
+  const int64_t stopped = settings->Int("stopbackward", 0, 0, kMostIterations),
+                kept = settings->Int("dont_update", 0, 0, kMostIterations);
+  learning.stops_before = stopped == 1 || (stopped > 1 && stopped >= max_iter);
+  if (kept > 0 && kept >= max_iter) learning.rate = 0;
+  const auto note = [&](const char* key, int64_t value, const char* frozen, int64_t for_good) {
+    notes->push_back({Diagnostic::Severity::kWarning, settings->where(key),
+                      std::string(key) + "=" + std::to_string(value) + " has no effect here: Darknet freezes " +
+                          frozen + " for the first " + std::to_string(value) + " updates alone; write " + key + "=" +
+                          std::to_string(for_good) + " to freeze for good"});
+  };
+  if (stopped > 0 && !learning.stops_before) note("stopbackward", stopped, "this section and those before it", 1);
+  if (kept > 0 && kept < max_iter) note("dont_update", kept, "this section", max_iter);
+  NoteAdditions(kSectionAdditions, settings, notes);
+  IgnoreSectionLearning(settings);
+  return learning;
 }
 
 void ReadLearning(Settings* settings, Yolov3Parameter* learnt, float* jitter, std::vector<Diagnostic>* notes) {
@@ -352,7 +404,8 @@ NetParameter TrainNetOf(const NetParameter& deploy, const std::vector<LayerParam
   for (int i = 1; i < last; ++i) {
     LayerParameter* const layer = net.add_layer();
     *layer = deploy.layer(i);
-    PrepareToTrain(layer);
+    const auto rate = settings.rates.find(layer->name());
+    PrepareToTrain(rate == settings.rates.end() ? 1 : rate->second, layer);
   }
   for (const LayerParameter& loss : losses) {
     LayerParameter* const layer = net.add_layer();

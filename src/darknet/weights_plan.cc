@@ -65,7 +65,9 @@ size_t WeightsPlan::CountSections(const WeightsFile& file) const {
     throw UserError({file.path(), 0, 0}, message + "; the weights of this .cfg have " + Bytes(whole) +
                                              " in all, the file has " + Bytes(file.size()));
   };
-  if (left == 0 && !sections_.empty()) fail("has a header and no weights");
+  if (left == 0 && !sections_.empty()) {
+    fail("has a header and no weights (crema import --data trains from scratch without a file)");
+  }
   if (left > kMostBytes) fail("holds more than the 2 GB that a .caffemodel can");
   size_t count = 0;
   for (; count < sections_.size() && left > 0; ++count) {
@@ -94,7 +96,7 @@ void WeightsPlan::ReadSection(const Section& section, WeightsFile* file) {
   }
 }
 
-void WeightsPlan::Fill(WeightsFile* file, ImportedNet* imported) {
+void WeightsPlan::Read(WeightsFile* file, ImportedNet* imported) {
   const size_t count = CountSections(*file);
   for (size_t i = 0; i < count; ++i) ReadSection(sections_[i], file);
   if (count < sections_.size()) {
@@ -104,6 +106,9 @@ void WeightsPlan::Fill(WeightsFile* file, ImportedNet* imported) {
                 ") on layers have no weights, and begin anew where the net is trained",
             imported);
   }
+}
+
+void WeightsPlan::MoveTo(ImportedNet* imported) {
   for (LayerParameter& layer : layers_) {
     const auto& blobs = layer.blobs();
     if (std::any_of(blobs.begin(), blobs.end(), [](const BlobProto& blob) { return blob.data_size() == 0; })) continue;

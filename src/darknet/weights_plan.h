@@ -33,10 +33,11 @@ class WeightsPlan {
   // The blob's numbers come next in that section.
   void Take(int layer, int blob, const NumberOrder& order = {});
 
-  // Reads the file, and adds to `imported` the layers whose numbers are all there, and a note where the file ends
-  // before the net does, at the end of a section. Throws UserError where it ends elsewhere, is too long or has none,
-  // EnvironmentError where it cannot be read.
-  void Fill(WeightsFile* file, ImportedNet* imported);
+  // Reads the file; a note goes to `imported` where it ends before the net does, at the end of a section. Throws
+  // UserError where it ends elsewhere, is too long or has none, EnvironmentError where it cannot be read.
+  void Read(WeightsFile* file, ImportedNet* imported);
+  // Moves the layers whose numbers are all there.
+  void MoveTo(ImportedNet* imported);
 
  private:
   struct Blob {

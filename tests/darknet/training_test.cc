@@ -21,6 +21,12 @@ std::string Cfg(const std::string& net, const std::string& yolo = {}) {
   return "[net]\nchannels=3\nheight=32\nwidth=32\n" + net + "\n" + kSections + yolo;
 }
 
+std::string NotesOf(const ImportedNet& net) {
+  std::string notes;
+  for (const Diagnostic& note : net.notes) notes += note.ToString() + "\n";
+  return notes;
+}
+
 struct Imported {
   ImportedNet net;
   DarknetTraining training;
@@ -120,6 +126,9 @@ TEST(DarknetTraining, ChangesImages) {
   EXPECT_EQ(transform.distort_param().contrast_upper(), 2);
   EXPECT_FLOAT_EQ(transform.distort_param().hue_delta(), 18);
   EXPECT_EQ(train.annotated_data_param().yolo_data_jitter(), 0.25F);
+  EXPECT_EQ(train.annotated_data_param().yolo_data_type(), 1);
+  // Darknet learns what is seen of objects whose middle was cut off.
+  EXPECT_FALSE(transform.has_emit_constraint());
   EXPECT_FALSE(test.transform_param().mirror());
   EXPECT_FALSE(test.transform_param().has_distort_param());
   EXPECT_FALSE(test.has_annotated_data_param());
@@ -171,7 +180,7 @@ TEST(DarknetTraining, LearnsAsYoloSays) {
 }
 
 std::string RegionCfg(const std::string& lines) {
-  return "[net]\nchannels=3\nheight=32\nwidth=32\nmax_batches=5000\n"
+  return "[net]\nbatch=2\nchannels=3\nheight=32\nwidth=32\nmax_batches=5000\n"
          "[convolutional]\nbatch_normalize=1\nfilters=4\nsize=3\nstride=8\npad=1\nactivation=leaky\n"
          "[convolutional]\nfilters=6\nsize=1\nactivation=linear\n"
          "[region]\nanchors=1.5,2.25\nclasses=1\nnum=1\ncoords=4\nsoftmax=1\n" +
@@ -211,11 +220,10 @@ TEST(DarknetTraining, LearnsAsRegionSays) {
   EXPECT_EQ(other.bias_match(), 1u);
   EXPECT_EQ(other.rescore(), 1u);
   EXPECT_EQ(imported.training.net.layer(0).annotated_data_param().yolo_data_jitter(), 0.3F);
-  std::string notes;
-  for (const Diagnostic& note : imported.net.notes) notes += note.ToString() + "\n";
+  const std::string notes = NotesOf(imported.net);
   EXPECT_EQ(imported.net.notes.size(), 2u) << notes;
   for (const char* part :
-       {":32: warning: random=1 has no effect here", ":36: warning: classfix=1 has no effect here"}) {
+       {":33: warning: random=1 has no effect here", ":37: warning: classfix=1 has no effect here"}) {
     EXPECT_NE(notes.find(part), std::string::npos) << notes;
   }
 }
@@ -239,16 +247,102 @@ TEST(DarknetTraining, PreparesLayers) {
 }
 
 TEST(DarknetTraining, TellsWhatIsLeftOut) {
-  const Imported imported = Import(
-      Cfg(std::string(kLong) + "mosaic=1\nmixup=0\n", "random=1\nfocal_loss=1\nresize=1.5\niou_thresh_kind=iou\n"));
-  std::string notes;
-  for (const Diagnostic& note : imported.net.notes) notes += note.ToString() + "\n";
-  for (const char* part :
-       {"net.cfg:6: warning: mosaic=1 has no effect here", "random=1", "focal_loss=1", "resize=1.5"}) {
+  const Imported imported = Import(Cfg(std::string(kLong) + "mosaic=1\nmixup=0\nclip=1\n",
+                                       "random=1\nfocal_loss=1\nresize=1.5\niou_thresh_kind=iou\nonlyforward=1\n"));
+  const std::string notes = NotesOf(imported.net);
+  for (const char* part : {"net.cfg:6: warning: mosaic=1 has no effect here", "random=1", "focal_loss=1", "resize=1.5",
+                           "net.cfg:8: warning: clip=1 has no effect here", "onlyforward=1"}) {
     EXPECT_NE(notes.find(part), std::string::npos) << notes;
   }
   EXPECT_EQ(notes.find("mixup"), std::string::npos) << notes;
   EXPECT_EQ(notes.find("iou_thresh_kind"), std::string::npos) << notes;
+}
+
+// Of published files, which stand so for testing.
+TEST(DarknetTraining, WarnsOfBatchesOfOneImage) {
+  EXPECT_NE(NotesOf(Import(Cfg(std::string(kLong) + "batch=1\n")).net).find("net.cfg:6: warning: batch=1 changes"),
+            std::string::npos);
+  EXPECT_NE(NotesOf(Import(Cfg(kLong)).net).find("net.cfg:1: warning: batch=1 changes"), std::string::npos);
+  EXPECT_EQ(NotesOf(Import(Cfg(std::string(kLong) + "batch=2\n")).net), "");
+}
+
+// A third convolution learns, between these two and the [yolo].
+constexpr const char* kLearningSections =
+    "[convolutional]\nbatch_normalize=1\nfilters=4\nsize=3\nstride=8\npad=1\nactivation=leaky\n%\n"
+    "[convolutional]\nfilters=6\nsize=1\nactivation=linear\n"
+    "[yolo]\nmask=1\nanchors=8,8, 16,24\nclasses=1\nnum=2\n";
+
+Imported ImportLearning(const std::string& first_keys, const std::string& net = "batch=2\n") {
+  std::string sections = kLearningSections;
+  sections.replace(sections.find('%'), 1, first_keys);
+  return Import("[net]\nchannels=3\nheight=32\nwidth=32\nmax_batches=5000\n" + net + sections);
+}
+
+TEST(DarknetTraining, FreezesSections) {
+  for (const char* keys : {"stopbackward=1", "stopbackward=5000", "dont_update=5000", "train_only_bn=1"}) {
+    const Imported imported = ImportLearning(keys);
+    EXPECT_EQ(NotesOf(imported.net), "") << keys;
+    const NetParameter& net = imported.training.net;
+    const LayerParameter &frozen = LayerCalled(net, "conv_0"), &scale = LayerCalled(net, "conv_0_scale");
+    ASSERT_EQ(frozen.param_size(), 1);
+    ASSERT_EQ(scale.param_size(), 2);
+    for (const ParamSpec& param : {frozen.param(0), scale.param(0), scale.param(1)}) {
+      EXPECT_TRUE(param.has_lr_mult()) << keys;
+      EXPECT_EQ(param.lr_mult(), 0) << keys;
+      EXPECT_EQ(param.decay_mult(), 0) << keys;
+    }
+    EXPECT_EQ(LayerCalled(net, "conv_1").param(0).lr_mult(), 1) << keys;
+    EXPECT_EQ(LayerCalled(net, "conv_1").param(0).decay_mult(), 1) << keys;
+    for (const LayerParameter& layer : imported.net.net.layer()) EXPECT_EQ(layer.param_size(), 0) << layer.name();
+  }
+  // Of a section behind them it freezes both.
+  const NetParameter all = Import(Cfg(kLong, "stopbackward=1\n")).training.net;
+  for (const char* name : {"conv_0", "conv_0_scale", "conv_1"}) {
+    for (const ParamSpec& param : LayerCalled(all, name).param()) EXPECT_EQ(param.lr_mult(), 0) << name;
+  }
+}
+
+TEST(DarknetTraining, SectionsHaveRatesOfTheirOwn) {
+  const NetParameter net = ImportLearning("learning_rate=.5").training.net;
+  EXPECT_EQ(LayerCalled(net, "conv_0").param(0).lr_mult(), 0.5F);
+  EXPECT_EQ(LayerCalled(net, "conv_0").param(0).decay_mult(), 1);
+  EXPECT_EQ(LayerCalled(net, "conv_0_scale").param(1).lr_mult(), 0.5F);
+  EXPECT_EQ(LayerCalled(net, "conv_0_scale").param(1).decay_mult(), 0);
+  EXPECT_EQ(LayerCalled(net, "conv_1").param(0).lr_mult(), 1);
+}
+
+TEST(DarknetTraining, TellsOfFreezingForAPart) {
+  const Imported imported = ImportLearning("stopbackward=800\ndont_update=20\nburnin_update=2");
+  const std::string notes = NotesOf(imported.net);
+  for (const char* part : {"net.cfg:14: warning: stopbackward=800 has no effect here: Darknet freezes this section and "
+                           "those before it for the first 800 updates alone; write stopbackward=1",
+                           "net.cfg:15: warning: dont_update=20 has no effect here: Darknet freezes this section for "
+                           "the first 20 updates alone; write dont_update=5000",
+                           "net.cfg:16: warning: burnin_update=2 has no effect here"}) {
+    EXPECT_NE(notes.find(part), std::string::npos) << notes;
+  }
+  EXPECT_EQ(LayerCalled(imported.training.net, "conv_0").param(0).lr_mult(), 1);
+}
+
+TEST(DarknetTraining, NeedsNoWeights) {
+  const MadeNet made(Cfg(std::string(kLong) + "batch=2\n"), std::vector<float>());
+  DarknetTraining training;
+  const ImportedNet net = ImportDarknetNet(made.cfg(), "", {.data = "birds"}, &training);
+  EXPECT_EQ(net.weights.layer_size(), 0);
+  EXPECT_EQ(NotesOf(net), "");
+  EXPECT_EQ(LayerCalled(training.net, "conv_0").convolution_param().weight_filler().type(), "msra");
+  // What swaps the channels is not learnt.
+  const MadeNet grouped(
+      "[net]\nbatch=2\nchannels=3\nheight=32\nwidth=32\nmax_batches=9\n[maxpool]\n" + std::string(kSections),
+      std::vector<float>());
+  const ImportedNet swapped = ImportDarknetNet(grouped.cfg(), "", {.data = "birds"}, &training);
+  ASSERT_EQ(swapped.weights.layer_size(), 1);
+  EXPECT_EQ(swapped.weights.layer(0).name(), "data_swap");
+  EXPECT_EQ(swapped.weights.layer(0).blobs_size(), 1);
+
+  const MadeNet frozen(Cfg(std::string(kLong) + "batch=2\n", "stopbackward=1\n"), std::vector<float>());
+  const std::string notes = NotesOf(ImportDarknetNet(frozen.cfg(), "", {.data = "birds"}, &training));
+  EXPECT_NE(notes.find("warning: layer \"conv_0\" is frozen, but has no weights"), std::string::npos) << notes;
 }
 
 TEST(DarknetTraining, MistakesAreTold) {
@@ -267,6 +361,8 @@ TEST(DarknetTraining, MistakesAreTold) {
   expect(Cfg(kLong, "iou_loss=siou\n"), "iou_loss=siou is none of mse");
   expect(Cfg(kLong, "jitter=1\n"), "jitter must be in [0, 1)");
   expect(Cfg(kLong, "truth_thresh=.7\n"), "truth_thresh=.7");
+  expect(Cfg(kLong, "learning_rate=-1\n"), "learning_rate of a section is what the one of [net] is multiplied by");
+  expect(Cfg(kLong, "numload=3\n"), "numload=3 (filters that are not in the file) is not possible");
   expect(RegionCfg("map=coco9k.map\n"), "map");
   expect(RegionCfg("rescore=2\n"), "rescore=2");
   expect(RegionCfg("jitter=-1\n"), "jitter must be in [0, 1)");

@@ -100,7 +100,8 @@ TEST(Weights, EndTooEarlyOrTooLate) {
       "", "has 0 bytes; a .weights of Darknet begins with 16 or 20 bytes of header; was the file cut short?");
   ExpectWeightsError(WeightsBytes({}).substr(0, 17), "has 17 bytes; the header of version 0.2 alone has 20");
   ExpectWeightsError(WeightsBytes({}),
-                     "has a header and no weights; the weights of this .cfg have 96 bytes in all, the file has 20");
+                     "has a header and no weights (crema import --data trains from scratch without a file); the "
+                     "weights of this .cfg have 96 bytes in all, the file has 20");
   ExpectWeightsError(
       WeightsBytes(Counted(kFirst - 1)),
       "breaks off in layer \"conv_0\" (section 0, [convolutional] in line 5), of which 36 bytes of 40 are there");
