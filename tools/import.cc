@@ -46,11 +46,11 @@ TextOutput NetText(const std::string& path, const std::string& comment, const go
   return {path, "# " + comment + "\n" + TextOf(net)};
 }
 
-// What trains the net; it begins with the weights that were read.
-std::vector<TextOutput> TrainingTexts(DarknetTraining training) {
+// What trains the net; it begins with the weights that were read, where there are any.
+std::vector<TextOutput> TrainingTexts(DarknetTraining training, bool has_weights) {
   const std::string net = FLAGS_output + "_train_val.prototxt", solver = FLAGS_output + "_solver.prototxt";
   training.solver.set_net(net);
-  training.solver.add_weights(FLAGS_output + ".caffemodel");
+  if (has_weights) training.solver.add_weights(FLAGS_output + ".caffemodel");
   training.solver.set_snapshot_prefix(FLAGS_output);
   return {NetText(solver, "train --solver=" + Printable(solver), training.solver),
           NetText(net, "Trains what " + Printable(FLAGS_model) + " says.", training.net)};
@@ -67,7 +67,7 @@ bool HoldsSomethingElse(const std::string& path, uint64_t size, const std::funct
   return held != bytes();
 }
 
-// Nets are made to be edited after they are written.
+// Nets are made to be edited after they are written. weights: the file, empty where none is written.
 void RefuseToReplace(const std::vector<TextOutput>& texts, const std::string& weights, const NetParameter& model) {
   if (FLAGS_force) return;
   Diagnostics problems;
@@ -79,7 +79,8 @@ void RefuseToReplace(const std::vector<TextOutput>& texts, const std::string& we
   for (const TextOutput& output : texts) {
     if (HoldsSomethingElse(output.path, output.text.size(), [&] { return output.text; })) refuse(output.path);
   }
-  if (HoldsSomethingElse(weights, model.ByteSizeLong(), [&] { return model.SerializeAsString(); })) refuse(weights);
+  const auto bytes = [&] { return model.SerializeAsString(); };
+  if (!weights.empty() && HoldsSomethingElse(weights, model.ByteSizeLong(), bytes)) refuse(weights);
   problems.ThrowIfErrors();
 }
 
@@ -108,10 +109,12 @@ ImportedNet ImportDarknet(const CommandLine& line, DarknetTraining* training) {
   refuse("shape", "of a net of Darknet change height and width in the .cfg");
   refuse("softmax", "a net of Darknet that classifies has a [softmax]");
   refuse("swap_channels", "a net of Darknet is always made to take blue first");
-  if (!line.has("weights")) {
+  if (!line.has("weights") && FLAGS_data.empty()) {
     problems.Error({line.program, 0, 0}, "--model=" + FLAGS_model +
                                              ": is a net of Darknet, whose weights are in a file of their own; give it "
-                                             "with --weights=FILE.weights");
+                                             "with --weights=FILE.weights, or --data=DB to train it from scratch");
+  } else if (line.has("weights") && FLAGS_weights.empty()) {
+    problems.Error({line.program, 0, 0}, "--weights: names no file; leave it out to train from scratch");
   }
   problems.ThrowIfErrors();
   DarknetImportOptions options;
@@ -132,11 +135,13 @@ int Run(const CommandLine& line) {
   const ImportedNet imported = darknet ? ImportDarknet(line, &training) : ImportOnnx(line);
   PrintWarnings(imported.notes);
 
-  const std::string net = FLAGS_output + ".prototxt", weights = FLAGS_output + ".caffemodel";
-  std::vector<TextOutput> texts = {
-      NetText(net, "Of " + Printable(FLAGS_model) + "; its weights: " + Printable(weights), imported.net)};
+  // Of a net that is trained from scratch nothing need be known.
+  const bool has_weights = !darknet || line.has("weights") || imported.weights.layer_size() > 0;
+  const std::string net = FLAGS_output + ".prototxt", weights = has_weights ? FLAGS_output + ".caffemodel" : "";
+  std::vector<TextOutput> texts = {NetText(
+      net, "Of " + Printable(FLAGS_model) + (has_weights ? "; its weights: " + Printable(weights) : ""), imported.net)};
   if (!FLAGS_data.empty()) {
-    for (TextOutput& text : TrainingTexts(std::move(training))) texts.push_back(std::move(text));
+    for (TextOutput& text : TrainingTexts(std::move(training), has_weights)) texts.push_back(std::move(text));
   }
   RefuseToReplace(texts, weights, imported.weights);
   // Nothing gets its name before all can be written.
@@ -145,10 +150,11 @@ int Run(const CommandLine& line) {
     files.push_back(std::make_unique<AtomicFile>(output.path));
     files.back()->Write(output.text);
   }
-  WriteModel(weights, imported.weights);
+  if (has_weights) WriteModel(weights, imported.weights);
   for (const auto& file : files) file->Commit();
-  std::cout << net << ", " << weights << ": " << imported.nodes << (darknet ? " sections in " : " nodes in ")
-            << imported.net.layer_size() << " layers, " << FormatCount(imported.parameters) << " parameters\n";
+  std::cout << net << (has_weights ? ", " + weights : "") << ": " << imported.nodes
+            << (darknet ? " sections in " : " nodes in ") << imported.net.layer_size() << " layers, "
+            << (has_weights ? FormatCount(imported.parameters) + " parameters" : "without weights") << "\n";
   PrintTensors("input   ", imported.inputs);
   PrintTensors("output  ", imported.outputs);
   if (!FLAGS_data.empty()) {
@@ -169,7 +175,9 @@ const Command& ImportCommand() {
                  .value = "FILE",
                  .help = "the file to read: of ONNX, or a .cfg of Darknet",
                  .required = true},
-                {.name = "weights", .value = "FILE.weights", .help = "the weights of a .cfg, which needs them"},
+                {.name = "weights",
+                 .value = "FILE.weights",
+                 .help = "the weights of a .cfg; with --data they may be left out, to train from scratch"},
                 {.name = "output",
                  .value = "PREFIX",
                  .help = "PREFIX.prototxt and PREFIX.caffemodel are written",

@@ -214,6 +214,15 @@ TEST_F(ImportDarknet, WritesWhatTrainsIt) {
   const Finished found = Run({"detect", "--model=birds.prototxt", "--weights=birds_iter_6.caffemodel",
                               "--labels=birds.names", "--threshold=0.01", "a.png"});
   EXPECT_EQ(found.exit_code, 0) << found.err;
+
+  const Finished anew = Run({"import", "--model=birds.cfg", "--output=anew", "--data=birds"});
+  ASSERT_EQ(anew.exit_code, 0) << anew.err;
+  EXPECT_EQ(anew.out.find("anew.prototxt: 4 sections in 7 layers, without weights\n"), 0u) << anew.out;
+  EXPECT_FALSE(fs::exists(folder_ / "anew.caffemodel"));
+  EXPECT_EQ(ReadText(folder_ / "anew_solver.prototxt").find("weights:"), std::string::npos);
+  EXPECT_EQ(ReadText(folder_ / "anew.prototxt").find("# Of birds.cfg\n"), 0u);
+  const Finished from_scratch = RunProgram({"train", "--solver=anew_solver.prototxt"}, {.folder = folder_.path()});
+  EXPECT_EQ(from_scratch.exit_code, 0) << from_scratch.err;
 }
 
 TEST_F(ImportDarknet, TakesABatchAndTheFirstWeights) {
@@ -237,7 +246,9 @@ TEST_F(ImportDarknet, LeavesNothingBehindAMistake) {
   };
   const std::string net = "--model=net.cfg", weights = "--weights=net.weights";
   expect({net},
-         "--model=net.cfg: is a net of Darknet, whose weights are in a file of their own; give it with --weights");
+         "--model=net.cfg: is a net of Darknet, whose weights are in a file of their own; give it with "
+         "--weights=FILE.weights, or --data=DB to train it from scratch");
+  expect({net, "--weights=", "--data=birds"}, "--weights");
   expect({"--model=net.onnx", "--data=birds"}, "--data: is for nets of Darknet (.cfg), which say how they are trained");
   expect({net, weights, "--data=birds"}, "net.cfg:1: error: [net] says no max_batches");
   expect({"--model=net.onnx", weights}, "--weights: is for nets of Darknet (.cfg); a file of ONNX holds its weights");
