@@ -54,6 +54,9 @@ void PlanMemory(Compilation& c);       // give every storage its offset in one a
 // where there is none, which is reported.
 bool AlignCrop(Compilation& c, const Node& node);
 
+// Of infer_shapes: warns where layers of detectors contradict what the net makes for them.
+void CheckDetectors(Compilation& c);
+
 // Aborts if a step of the program would read a tensor that another one was written over: run after PlanMemory.
 void VerifyMemory(const Compilation& c);
 

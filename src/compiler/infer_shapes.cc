@@ -184,6 +184,7 @@ void InferShapes(Compilation& c) {
   }
   WarnOfBlanks(c);
   WarnOfLabelsOfTwoKinds(c);
+  CheckDetectors(c);
   RefuseOverwriting(c);
   if (!c.diagnostics.has_errors()) CheckOverridesAreUsed(c);
 }

@@ -1,6 +1,7 @@
 #include "layers/yolo_grid.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 
 #include "base/number_text.h"
@@ -31,6 +32,29 @@ void CheckAnchors(const LayerSetup& setup, const YoloFields& fields) {
   if (fields.own.empty() || fields.own.size() > YoloGrid::kMostAnchors) {
     setup.Fail(fields.block, "a cell has " + std::to_string(fields.own.size()) + " anchors; it must have 1 to " +
                                  std::to_string(YoloGrid::kMostAnchors));
+  }
+}
+
+// Cells of a side times their pixels is the side of the net's input; grids may end with a cell more or less.
+void CheckScales(const LayerSetup& setup, const Yolov3DetectionOutputParameter& param,
+                 const std::vector<YoloGrid>& grids) {
+  const auto scale = [&](size_t i) { return int64_t{param.anchors_scale(static_cast<int>(i))}; };
+  const auto text = [&](size_t i) {
+    const auto by = [](int64_t a, int64_t b) { return std::to_string(a) + " x " + std::to_string(b); };
+    return by(grids[i].height, grids[i].width) + " cells of " + std::to_string(scale(i)) +
+           " pixels (anchors_scale) are " + by(grids[i].height * scale(i), grids[i].width * scale(i));
+  };
+  for (size_t i = 1; i < grids.size(); ++i) {
+    const int64_t room = scale(0) + scale(i);
+    const auto agree = [&](int64_t first, int64_t other) {
+      return std::abs(first * scale(0) - other * scale(i)) <= room;
+    };
+    if (agree(grids[0].width, grids[i].width) && agree(grids[0].height, grids[i].height)) continue;
+    setup.Fail("yolov3_detection_output_param.anchors_scale",
+               "bottoms 0 and " + std::to_string(i) + ", " + setup.DescribeBottom(0) + " and " +
+                   setup.DescribeBottom(static_cast<int>(i)) + ", are not of one net's input: " + text(0) +
+                   " (height x width), " + text(i) +
+                   "; anchors_scale, and the masks, must stand in the order of the bottoms");
   }
 }
 
@@ -120,6 +144,7 @@ std::vector<YoloGrid> YoloGridsOf(const LayerSetup& setup, const Yolov3Detection
                                 param.scale_x_y_size() > 0 ? param.scale_x_y(static_cast<int>(i)) : 1,
                                 param.new_coords()}));
   }
+  CheckScales(setup, param, grids);
   return grids;
 }
 

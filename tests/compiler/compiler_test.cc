@@ -69,6 +69,55 @@ TEST(InferShapes, WarnsWhereLabelsMeanTwoThings) {
       "power_param { scale: 2 shift: -1 }");
 }
 
+// Three classes of two priors.
+std::string Detector(const std::string& scores, const std::string& more) {
+  return L("Input", "in", {}, {"data", "boxes", "priors"},
+           "input_param { shape { dim: 1 dim: 4 } shape { dim: 1 dim: 8 } shape { dim: 1 dim: 2 dim: 8 } }") +
+         Ip("conf", "data", "conf", 6) + more +
+         L("DetectionOutput", "found", {"boxes", scores, "priors"}, {"found"},
+           "detection_output_param { num_classes: 3 keep_top_k: 2 }");
+}
+
+TEST(InferShapes, WarnsWhereScoresAreNoProbabilitiesOfTheClasses) {
+  const auto reshape = [](int classes) {
+    return L("Reshape", "rows", {"conf"}, {"rows"},
+             "reshape_param { shape { dim: 0 dim: -1 dim: " + std::to_string(classes) + " } }");
+  };
+  const std::string softmax =
+      L("Softmax", "prob", {"rows"}, {"prob"}, "softmax_param { axis: 2 }") + L("Flatten", "flat", {"prob"}, {"flat"});
+  EXPECT_EQ(Build(Detector("flat", reshape(3) + softmax), Options(TEST))->warnings.size(), 0u);
+  EXPECT_EQ(Build(Detector("sig", L("Sigmoid", "sig", {"conf"}, {"sig"})), Options(TEST))->warnings.size(), 0u);
+  const auto pairs = Build(Detector("flat", reshape(2) + softmax), Options(TEST));
+  ASSERT_EQ(pairs->warnings.size(), 1u);
+  EXPECT_EQ(pairs->warnings[0].message,
+            "layer \"found\" (DetectionOutput) reads scores of 3 classes (num_classes), but their probabilities, of "
+            "layer \"prob\" (Softmax), are of 2: correct num_classes, or the Reshape in front of that layer, whose "
+            "last dim must be 3");
+  const std::string whole = L("Concat", "all", {"conf"}, {"all"}) + L("Flatten", "flat", {"all"}, {"flat"});
+  const auto raw = Build(Detector("flat", whole), Options(TEST));
+  ASSERT_EQ(raw->warnings.size(), 1u);
+  EXPECT_NE(raw->warnings[0].message.find("come from layer \"conf\" (InnerProduct) without a Softmax"),
+            std::string::npos)
+      << raw->warnings[0].message;
+}
+
+TEST(InferShapes, WarnsWhereCellsAreNotOfTheImage) {
+  const auto net = [](int scale) {
+    return L("Input", "in", {}, {"data", "label"},
+             "input_param { shape { dim: 1 dim: 6 dim: 30 dim: 40 } shape { dim: 1 dim: 1 dim: 1 dim: 8 } }") +
+           L("Pooling", "cells", {"data"}, {"cells"}, "pooling_param { kernel_size: 16 stride: 16 }") +
+           L("Yolov3", "yolo", {"cells", "label"}, {"yolo"},
+             "yolov3_param { num_class: 1 biases: [4, 4] anchors_scale: " + std::to_string(scale) + " }");
+  };
+  // 2 x 3 cells: the last ones reach over the border.
+  EXPECT_EQ(Build(net(16))->warnings.size(), 0u);
+  const auto wrong = Build(net(32));
+  ASSERT_EQ(wrong->warnings.size(), 1u);
+  EXPECT_NE(wrong->warnings[0].message.find("is an image of 64 x 96 pixels, but \"data\" is of 30 x 40"),
+            std::string::npos)
+      << wrong->warnings[0].message;
+}
+
 TEST(ResolveBlobs, ReportsEveryMistakeAtItsPlace) {
   const std::string error = ErrorOf(kInput +                // line 1
                                     Ip("a", "dta", "a") +   // line 2
