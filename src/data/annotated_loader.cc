@@ -59,6 +59,11 @@ void AnnotatedLoader::ReadRecord(uint64_t i, AnnotatedRecord* record) const {
                     " objects, but there is room for " + std::to_string(room_) +
                     " of an image; raise max_boxes in annotated_data_param, or remove it");
   }
+  for (const BoxedObject& object : record->objects) {
+    if (IsFinite(object.box)) continue;
+    throw UserError(DescribeRecord(source(), i) + " has " + *MistakeOf(object) +
+                    "; make the database anew with convert_annoset, which writes no such boxes");
+  }
 }
 
 void AnnotatedLoader::Decode(uint64_t record, std::span<const std::byte> bytes, Image* image) const {
@@ -78,7 +83,7 @@ void AnnotatedLoader::Decode(uint64_t record, std::span<const std::byte> bytes, 
   }
   std::string problem = transform_.Check(size);
   if (!problem.empty()) problem = ": " + problem;
-  if (problem.empty()) problem = CheckItemSize(size, transform_.pixels(), Transform::Values::kBytes, item_size());
+  if (problem.empty()) problem = CheckItemSize(size, transform_.pixels(), Transform::Values::kBytes, item_size(), true);
   if (!problem.empty()) throw UserError(DescribeRecord(source(), record) + problem);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/number_text.h"
 #include "base/parallel.h"
 #include "crema/error.h"
 #include "data/wire_walker.h"
@@ -107,14 +108,33 @@ bool HoldsAnnotated(const RecordSource& source) {
   return !ParseAnnotated(source.Read(0), &record) && !record.datum.empty();
 }
 
-int64_t MostObjects(const RecordSource& source) {
+std::optional<std::string> MistakeOf(const BoxedObject& object) {
+  const ObjectBox& box = object.box;
+  const char* mistake = nullptr;
+  if (!IsFinite(box)) {
+    mistake = "is not finite";
+  } else if (!(box.xmax > box.xmin && box.ymax > box.ymin)) {
+    mistake = "has no area";
+  } else if (!Overlap(box, {0, 0, 1, 1})) {
+    mistake = "lies beside the image, whose sides are from 0 to 1";
+  }
+  if (!mistake) return std::nullopt;
+  std::string corners;
+  for (const float corner : {box.xmin, box.ymin, box.xmax, box.ymax}) corners += " " + FormatNumber(corner);
+  return "an object of label " + std::to_string(object.label) + " whose box," + corners + " (xmin ymin xmax ymax), " +
+         mistake;
+}
+
+ObjectCounts CountObjects(const RecordSource& source) {
   std::mutex mutex;
-  size_t most = 0;
+  ObjectCounts all;
+  all.first_with = source.count();
   uint64_t broken = source.count();
   const char* problem = nullptr;
   ParallelFor(static_cast<int64_t>(source.count()), 64, [&](int64_t begin, int64_t end) {
     AnnotatedRecord record;
-    size_t most_here = 0;
+    ObjectCounts here;
+    here.first_with = source.count();
     for (int64_t i = begin; i < end; ++i) {
       if (const char* wrong = ParseAnnotated(source.Read(static_cast<uint64_t>(i)), &record)) {
         const std::lock_guard lock(mutex);
@@ -124,16 +144,25 @@ int64_t MostObjects(const RecordSource& source) {
         }
         break;
       }
-      most_here = std::max(most_here, record.objects.size());
+      const auto count = static_cast<int64_t>(record.objects.size());
+      here.objects += count;
+      here.most = std::max(here.most, count);
+      const int64_t mistakes = std::count_if(record.objects.begin(), record.objects.end(),
+                                             [](const BoxedObject& object) { return MistakeOf(object).has_value(); });
+      if (mistakes > 0) here.first_with = std::min(here.first_with, static_cast<uint64_t>(i));
+      here.not_learnt += mistakes;
     }
     const std::lock_guard lock(mutex);
-    most = std::max(most, most_here);
+    all.objects += here.objects;
+    all.most = std::max(all.most, here.most);
+    all.not_learnt += here.not_learnt;
+    all.first_with = std::min(all.first_with, here.first_with);
   });
   if (problem) {
     throw UserError(DescribeRecord(source, broken) + " is no readable AnnotatedDatum: " + problem +
                     "; the database is damaged, make it anew with convert_annoset");
   }
-  return static_cast<int64_t>(most);
+  return all;
 }
 
 }  // namespace crema

@@ -27,9 +27,19 @@ const char* ParseAnnotated(std::span<const std::byte> bytes, AnnotatedRecord* re
 // Whether the database holds AnnotatedDatums, judged by the first record.
 bool HoldsAnnotated(const RecordSource& source);
 
-// The largest number of objects of any record; every record is looked at. Throws UserError, naming the record, where
-// one is no AnnotatedDatum.
-int64_t MostObjects(const RecordSource& source);
+// Why the object is not one that can be learnt, since its box is not finite, has no area or lies beside the image: "an
+// object of label 2 whose box, 0.5 0.1 0.5 0.3 (xmin ymin xmax ymax), has no area". Nothing where it can.
+std::optional<std::string> MistakeOf(const BoxedObject& object);
+
+struct ObjectCounts {
+  int64_t objects = 0;
+  int64_t most = 0;         // of one record
+  int64_t not_learnt = 0;   // MistakeOf says why
+  uint64_t first_with = 0;  // the first record with such an object, where there is one
+};
+
+// Looks at every record. Throws UserError, naming the record, where one is no AnnotatedDatum.
+ObjectCounts CountObjects(const RecordSource& source);
 
 }  // namespace crema
 

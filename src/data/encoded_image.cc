@@ -31,7 +31,7 @@ std::string EncodedImageSize(std::span<const uint8_t> bytes, const Transform& tr
 }
 
 std::string CheckItemSize(const ImageSize& image, const Transform& transform, Transform::Values values,
-                          const ImageSize& item) {
+                          const ImageSize& item, bool with_boxes) {
   const std::string problem = transform.Check(image, values);
   if (!problem.empty()) return ": " + problem;
   const ImageSize output = transform.OutputSize(image, values);
@@ -43,8 +43,13 @@ std::string CheckItemSize(const ImageSize& image, const Transform& transform, Tr
     return text + "all images of a batch must have the same channels: set force_color (or force_gray) in " +
            "transform_param for compressed images, or convert the images again to one number of channels";
   }
+  text += "shapes are fixed, so that all images of a data set must come to one size, with batch_size 1, too: set ";
+  if (with_boxes) {
+    return text +
+           "resize_param { height: 300 width: 300 }, or another size, in transform_param, or convert the images " +
+           "again to one size (--resize_height, --resize_width)";
+  }
   return text +
-         "shapes are fixed, so that all images of a data set must come to one size, with batch_size 1, too: set " +
          "crop_size (of images that are no smaller), resize_height and resize_width, or random_resized_crop in " +
          "transform_param, or convert the images again to one size (--resize_height, --resize_width); ImageSegData " +
          "gives images and label images that are smaller than crop_size a border";

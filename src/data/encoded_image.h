@@ -27,9 +27,10 @@ constexpr const char* kBrokenImageRemedy =
                                            const RandomStream& random, const ImageSize& item, ItemScratch& scratch,
                                            float* out);
 
-// Why an image does not become an item of the size of all others, with the remedy; empty where it does.
+// Why an image does not become an item of the size of all others, with the remedy; empty where it does. with_boxes: it
+// has boxes, so that it is resized and never cut.
 [[nodiscard]] std::string CheckItemSize(const ImageSize& image, const Transform& transform, Transform::Values values,
-                                        const ImageSize& item);
+                                        const ImageSize& item, bool with_boxes = false);
 
 }  // namespace crema
 

@@ -112,6 +112,14 @@ void CountLabels(const DatumView& datum, RecordImage* record, DatabaseInfo* info
   }
 }
 
+// Of the first object that has one; empty where none has.
+std::string MistakeIn(const std::vector<BoxedObject>& objects) {
+  for (const BoxedObject& object : objects) {
+    if (const std::optional<std::string> mistake = MistakeOf(object)) return "has " + *mistake;
+  }
+  return {};
+}
+
 }  // namespace
 
 void LabelRange::Add(const LabelRange& other) {
@@ -147,6 +155,7 @@ void CountRecord(std::span<const std::byte> bytes, RecordImage* record, Database
   for (const BoxedObject& object : objects) {
     ++info->labels[object.label];
     info->difficult += object.difficult;
+    info->not_learnt += MistakeOf(object).has_value();
   }
 }
 
@@ -181,6 +190,7 @@ DatabaseInfo InspectDatabase(const RecordSource& source, int threads, ProgressLi
                               info.objects += part.objects;
                               info.most_objects = std::max(info.most_objects, part.most_objects);
                               info.difficult += part.difficult;
+                              info.not_learnt += part.not_learnt;
                               progress->Add(part.records, part.bytes);
                             });
   info.first_key = source.Key(0);
@@ -198,6 +208,10 @@ std::string DescribeDatabase(const std::string& path, const DatabaseInfo& info, 
   if (info.annotated > 0) {
     out << "objects: " << info.objects << ", at most " << info.most_objects << " of a record, " << info.difficult
         << " difficult\n";
+    if (info.not_learnt > 0) {
+      out << "objects that cannot be learnt: " << info.not_learnt
+          << ", whose boxes have no area, lie beside the image or are not finite; db_tool verify names them\n";
+    }
   }
   if (!info.label_counts.empty()) DescribeRanges(info, names, out);
   if (!info.labels.empty()) DescribeLabels(info.labels, info.annotated > 0, names, out);
@@ -239,6 +253,7 @@ BrokenRecords VerifyDatabase(const RecordSource& source, int threads, ProgressLi
                         RecordImage& image = images[static_cast<size_t>(thread)];
                         std::string problem = ReadRecordImage(record, &image);
                         if (problem.empty() && labels_known) problem = ReadRecordLabels(labels, &image);
+                        if (problem.empty()) problem = MistakeIn(image.annotated.objects);
                         if (problem.empty()) continue;
                         ++part->broken;
                         part->first.emplace_back(i, std::move(problem));

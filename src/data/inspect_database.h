@@ -35,6 +35,7 @@ struct DatabaseInfo {
   int64_t annotated = 0;                  // records that hold objects, or say that they hold none
   int64_t objects = 0, most_objects = 0;  // of all records, of one
   int64_t difficult = 0;                  // objects
+  int64_t not_learnt = 0;                 // objects with boxes that are none (MistakeOf)
   std::string first_key, last_key;
 };
 
@@ -53,7 +54,8 @@ struct BrokenRecords {
   std::vector<std::string> first;  // up to 20: `record "00000042" of train_lmdb is cut short (...)`
 };
 
-// Reads every record, decodes its image, and looks whether all have as many labels as the first.
+// Reads every record, decodes its image, and looks whether all have as many labels as the first, and whether objects
+// have boxes that can be learnt.
 BrokenRecords VerifyDatabase(const RecordSource& source, int threads, ProgressLine* progress);
 
 // The fields of record `i`, one "name: value" per line, and its first values.

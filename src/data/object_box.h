@@ -3,6 +3,7 @@
 #define CREMA_DATA_OBJECT_BOX_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace crema {
@@ -16,6 +17,10 @@ struct ObjectBox {
   // 0 where corners are in the wrong order.
   float area() const { return xmax < xmin || ymax < ymin ? 0 : width() * height(); }
 };
+
+inline bool IsFinite(const ObjectBox& box) {
+  return std::isfinite(box.xmin) && std::isfinite(box.ymin) && std::isfinite(box.xmax) && std::isfinite(box.ymax);
+}
 
 // One object of an image.
 struct BoxedObject {

@@ -125,19 +125,30 @@ class AnnotatedDataLayer : public DatabaseSource {
     }
     constexpr double kLong = 10;
     const Stopwatch watch;
-    int64_t most = 0;
+    ObjectCounts counts;
+    std::string first;
     try {
-      most = MostObjects(*OpenRecordSource(source()));
+      const std::shared_ptr<const RecordSource> database = OpenRecordSource(source());
+      counts = CountObjects(*database);
+      if (counts.not_learnt > 0) first = DescribeRecord(*database, counts.first_with);
     } catch (const UserError& error) {
       setup.Fail("data_param.source", error.diagnostics().front().message);
     }
     const double seconds = watch.Seconds();
     if (seconds > kLong) {
       setup.Warn("annotated_data_param", "the search for the image with the most objects took " +
-                                             FormatSeconds(seconds) + "; max_boxes: " + std::to_string(most) +
+                                             FormatSeconds(seconds) + "; max_boxes: " + std::to_string(counts.most) +
                                              " saves it");
     }
-    return most;
+    if (counts.not_learnt > 0) {
+      setup.Warn("data_param.source",
+                 std::to_string(counts.not_learnt) + " of " + std::to_string(counts.objects) +
+                     " objects have boxes that have no area, lie beside the image or are not finite, first in " +
+                     first +
+                     ": the former are learnt as background, the last end the training; `db_tool verify` names them, "
+                     "and convert_annoset makes none");
+    }
+    return counts.most;
   }
 
   std::shared_ptr<const ItemLoader> MakeImageLoader(Transform pixels, const SampleOrder& order) const override {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "crema/annotation.pb.h"
 #include "data/annotated_record.h"
 #include "data/data_testing.h"
@@ -93,7 +95,9 @@ TEST(AnnotatedDataLayer, DeliversImagesAndTheirObjects) {
   Driver driver(Net(folder / "db", "label_map_file: \"absent\"", "scale: 0.5"));
   EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{3, 1, 2, 3}));
   EXPECT_EQ(driver.setup().top_specs()[1].shape, (Shape{1, 1, 9, 8}));
-  EXPECT_TRUE(driver.setup().warnings().empty());
+  ASSERT_EQ(driver.setup().warnings().size(), 1u);
+  EXPECT_NE(driver.setup().warnings()[0].message.find("1 of 5 objects have boxes that have no area"),
+            std::string::npos);
   driver.Forward();
   std::vector<float> expected = {0, 2, 0, 0.25f, 0.5f, 0.75f, 1, 0,  //
                                  0, 2, 1, 0,     0,    0.5f,  1, 0,  //
@@ -207,7 +211,7 @@ TEST(AnnotatedDataLayer, TestChangesOnlyTheSize) {
 TEST(AnnotatedDataLayer, RoomForObjects) {
   TemporaryFolder folder;
   WriteMany(folder / "db", 4);
-  EXPECT_EQ(MostObjects(*OpenRecordSource(folder / "db")), 3);
+  EXPECT_EQ(CountObjects(*OpenRecordSource(folder / "db")).most, 3);
   const std::string resize = "resize_height: 5 resize_width: 5";
   EXPECT_EQ(Driver(Net(folder / "db", "max_boxes: 7", resize)).setup().top_specs()[1].shape, (Shape{1, 1, 21, 8}));
   Driver given(Net(folder / "db", "", resize), TEST, {{"label", Shape{1, 1, 12, 8}}});
@@ -227,6 +231,25 @@ TEST(AnnotatedDataLayer, RoomForObjects) {
   ExpectThrows<UserError>([&] { Driver(Net("absent", "", resize)); }, {"data_param.source", "set max_boxes"});
   testing::WriteRecords(folder / "none", {Record(testing::ImageDatum(3, 4, 4, 0)).SerializeAsString()});
   EXPECT_EQ(Driver(Net(folder / "none")).setup().top_specs()[1].shape, (Shape{1, 1, 3, 8}));
+}
+
+TEST(AnnotatedDataLayer, TellsOfBoxesThatAreNone) {
+  TemporaryFolder folder;
+  std::vector<AnnotatedDatum> records(3, Record(testing::ImageDatum(3, 4, 4, 0)));
+  AddObject(&records[0], 1, {0.1f, 0.1f, 0.5f, 0.5f});
+  AddObject(&records[1], 1, {0.5f, 0.1f, 0.5f, 0.5f});
+  AddObject(&records[2], 1, {0.1f, 0.1f, 0.5f, -0.5f});
+  Write(folder / "empty", records);
+  Driver empty(Net(folder / "empty"));
+  ASSERT_EQ(empty.setup().warnings().size(), 1u);
+  const std::string& warning = empty.setup().warnings()[0].message;
+  EXPECT_NE(warning.find("2 of 3 objects have boxes that have no area"), std::string::npos) << warning;
+  EXPECT_NE(warning.find("first in record \"00000001\""), std::string::npos) << warning;
+  empty.Forward();
+  AddObject(&records[2], 1, {0.1f, 0.1f, std::numeric_limits<float>::infinity(), 0.5f});
+  Write(folder / "endless", records);
+  Driver endless(Net(folder / "endless"));
+  ExpectThrows<UserError>([&] { endless.Forward(); }, {"record \"00000002\"", "an object of label 1", "is not finite"});
 }
 
 TEST(AnnotatedDataLayer, SaysWhatIsWrongWithRecords) {
@@ -259,7 +282,9 @@ TEST(AnnotatedDataLayer, SaysWhatIsWrongWithRecords) {
                           {"data_param.source", "record \"00000001\"", "ends in the middle of a field"});
   Write(folder / "sizes", {Record(testing::ImageDatum(3, 4, 4, 0)), Record(testing::ImageDatum(3, 5, 4, 0))});
   Driver sizes(Net(folder / "sizes"));
-  ExpectThrows<UserError>([&] { sizes.Forward(); }, {"record \"00000001\"", "resize_height"});
+  // No crop_size, which the layer refuses.
+  ExpectThrows<UserError>([&] { sizes.Forward(); },
+                          {"record \"00000001\"", "one size, with batch_size 1, too: set resize_param { height: 300"});
   Write(folder / "mixed", {Record(testing::EncodedDatum(testing::Photograph(4, 4), 0)),
                            Record(testing::EncodedDatum(testing::Photograph(4, 4, 1), 0))});
   const std::string means = "mean_value: 1 mean_value: 2 mean_value: 3 ";

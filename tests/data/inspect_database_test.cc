@@ -324,9 +324,12 @@ TEST(InspectDatabase, CountsObjects) {
   AnnotationGroup* group = two.add_annotation_group();
   group->set_group_label(3);
   group->add_annotation();
-  NormalizedBBox* box = group->add_annotation()->mutable_bbox();
-  box->set_xmax(0.5f);
-  box->set_difficult(true);
+  for (const bool difficult : {false, true}) {
+    NormalizedBBox* box = (difficult ? group->add_annotation() : group->mutable_annotation(0))->mutable_bbox();
+    box->set_xmax(0.5f);
+    box->set_ymax(0.25f);
+    box->set_difficult(difficult);
+  }
   testing::WriteRecords(folder / "db", {none.SerializeAsString(), two.SerializeAsString()});
   const auto source = OpenRecordSource(folder / "db");
   SilentProgress progress;
@@ -339,8 +342,48 @@ TEST(InspectDatabase, CountsObjects) {
   EXPECT_EQ(info.shapes.at("3x4x5"), 2);
   EXPECT_EQ(VerifyDatabase(*source, 1, &progress.line).count, 0);
   const std::string fields = DescribeFields(*source, 1);
-  EXPECT_NE(fields.find("object: label 3 instance 0 box 0 0 0.5 0 difficult"), std::string::npos) << fields;
+  EXPECT_NE(fields.find("object: label 3 instance 0 box 0 0 0.5 0.25 difficult"), std::string::npos) << fields;
   EXPECT_EQ(StatisticsOf(folder / "db").mean.size(), 60u);
+  EXPECT_EQ(info.not_learnt, 0);
+  EXPECT_EQ(DescribeDatabase("db", info, {}).find("cannot be learnt"), std::string::npos);
+}
+
+// As SSD's own program writes them, with no more than a warning.
+TEST(VerifyDatabase, NamesBoxesThatAreNone) {
+  TemporaryFolder folder;
+  const float boxes[][4] = {{0.1f, 0.1f, 0.5f, 0.5f},
+                            {0.5f, 0.1f, 0.5f, 0.5f},
+                            {0.6f, 0.1f, 0.5f, 0.5f},
+                            {1, 0.1f, 1.5f, 0.5f},
+                            {0.1f, NAN, 0.5f, 0.5f}};
+  std::vector<std::string> records;
+  for (const auto& corners : boxes) {
+    AnnotatedDatum record;
+    record.set_type(AnnotatedDatum::BBOX);
+    *record.mutable_datum() = testing::ImageDatum(3, 4, 5, -1);
+    AnnotationGroup* group = record.add_annotation_group();
+    group->set_group_label(2);
+    NormalizedBBox* box = group->add_annotation()->mutable_bbox();
+    box->set_xmin(corners[0]);
+    box->set_ymin(corners[1]);
+    box->set_xmax(corners[2]);
+    box->set_ymax(corners[3]);
+    records.push_back(record.SerializeAsString());
+  }
+  testing::WriteRecords(folder / "db", records);
+  const auto source = OpenRecordSource(folder / "db");
+  SilentProgress progress;
+  const BrokenRecords broken = VerifyDatabase(*source, 1, &progress.line);
+  EXPECT_EQ(broken.count, 4);
+  ASSERT_EQ(broken.first.size(), 4u);
+  const char* const wanted[] = {
+      "has an object of label 2 whose box, 0.5 0.1 0.5 0.5 (xmin ymin xmax ymax), has no area", "has no area",
+      "lies beside the image", "is not finite"};
+  for (size_t i = 0; i < 4; ++i) EXPECT_NE(broken.first[i].find(wanted[i]), std::string::npos) << broken.first[i];
+  const DatabaseInfo info = InspectDatabase(*source, 1, &progress.line);
+  EXPECT_EQ(info.not_learnt, 4);
+  EXPECT_NE(DescribeDatabase("db", info, {}).find("objects that cannot be learnt: 4, whose boxes have no area"),
+            std::string::npos);
 }
 
 }  // namespace
