@@ -29,8 +29,7 @@ void ExpectWords(const CommandLine& line, size_t count, const std::string& form)
 // Of --labels; none without it. `boxes`: of objects, where 0 is the background, which lists may leave out.
 std::vector<std::string> ClassNamesFor(const RecordSource& source, bool boxes) {
   if (FLAGS_labels.empty()) return {};
-  std::vector<std::string> names = ReadClassNames(FLAGS_labels);
-  if (boxes && !IsBackground(names[0])) names = ReadClassNames(FLAGS_labels, names.size() + 1);
+  std::vector<std::string> names = ReadClassNames(FLAGS_labels, boxes ? kWithBackground : 0);
   Diagnostics warnings;
   CheckClassesOf(source.path(), {FLAGS_labels, names}, &warnings);
   for (const Diagnostic& warning : warnings.list()) std::cerr << warning.ToString() << "\n";

@@ -122,10 +122,11 @@ std::string ParseVideo(const std::string& line, const VideoListForm& form, Image
          (label.find(',') == std::string::npos ? "" : ", or set use_multiple_label and num_of_labels");
 }
 
+constexpr const char* kListOfLabels = "a list with the name of one class per line";
+
 // Calls visit(number, line) for each line until it returns false.
 template <typename Visit>
-void VisitLines(const std::string& file, const std::string& what, const Visit& visit) {
-  std::ifstream stream = Open(file, what);
+void VisitLines(std::istream& stream, const std::string& file, const std::string& what, const Visit& visit) {
   std::string line;
   for (int number = 1; std::getline(stream, line); ++number) {
     if (number == 1) DropByteOrderMark(file, &line);
@@ -136,6 +137,12 @@ void VisitLines(const std::string& file, const std::string& what, const Visit& v
     if (!visit(number, line)) break;
   }
   if (stream.bad()) throw EnvironmentError("cannot read \"" + file + "\": " + std::strerror(errno));
+}
+
+template <typename Visit>
+void VisitLines(const std::string& file, const std::string& what, const Visit& visit) {
+  std::ifstream stream = Open(file, what);
+  VisitLines(stream, file, what, visit);
 }
 
 // Calls parse(line, number), which returns what is wrong with the line, for each that is not empty when blanks at its
@@ -314,10 +321,10 @@ DenseImageList ReadImageSegList(const std::string& file, const std::string& root
   return list;
 }
 
-std::vector<std::string> ReadLabels(const std::string& file) {
+std::vector<std::string> ReadLabels(std::istream& stream, const std::string& file) {
   std::vector<std::string> labels;
   int empty = 0;  // the first line that is
-  VisitLines(file, "a list with the name of one class per line", [&](int number, std::string& line) {
+  VisitLines(stream, file, kListOfLabels, [&](int number, std::string& line) {
     if (line != " ") TrimEnd(&line);
     if (line.empty()) {
       if (empty == 0) empty = number;
@@ -332,6 +339,11 @@ std::vector<std::string> ReadLabels(const std::string& file) {
   });
   if (labels.empty()) throw UserError({file, 0, 0}, "names no class; write one name per line");
   return labels;
+}
+
+std::vector<std::string> ReadLabels(const std::string& file) {
+  std::ifstream stream = Open(file, kListOfLabels);
+  return ReadLabels(stream, file);
 }
 
 }  // namespace crema

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <istream>
 #include <span>
 #include <string>
 #include <vector>
@@ -90,6 +91,8 @@ DenseImageList ReadImageSegList(const std::string& file, const std::string& root
 // "labels.txt": one name per line, in the order of the labels; a line of one blank is that name, and empty ones may
 // only end the file.
 std::vector<std::string> ReadLabels(const std::string& file);
+// The same of what was read of the file before: a pipe can be read once.
+std::vector<std::string> ReadLabels(std::istream& stream, const std::string& file);
 
 }  // namespace crema
 

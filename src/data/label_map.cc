@@ -1,6 +1,7 @@
 #include "data/label_map.h"
 
 #include <set>
+#include <sstream>
 
 #include "base/lower_case.h"
 #include "crema/annotation.pb.h"
@@ -25,7 +26,8 @@ LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates, bool m
   }
   LabelMap map;
   if (is_list) {
-    for (const std::string& name : ReadLabels(path)) {
+    std::istringstream lines(text);
+    for (const std::string& name : ReadLabels(lines, path)) {
       LabelMapItem* const item = map.add_item();
       item->set_name(name);
       item->set_label(map.item_size());
@@ -66,8 +68,11 @@ bool IsBackground(const std::string& name) {
 std::vector<std::string> ReadClassNames(const std::string& path, size_t with_background) {
   const std::string text = CleanText(ReadTextFile(path), path, "list of classes");
   if (text.find('{') == std::string::npos) {
-    std::vector<std::string> names = ReadLabels(path);
-    if (names.size() + 1 == with_background) names.insert(names.begin(), "background");
+    std::istringstream lines(text);
+    std::vector<std::string> names = ReadLabels(lines, path);
+    const bool lacks =
+        with_background == kWithBackground ? !IsBackground(names[0]) : names.size() + 1 == with_background;
+    if (lacks) names.insert(names.begin(), "background");
     return names;
   }
   LabelMap map;

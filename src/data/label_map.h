@@ -2,6 +2,7 @@
 #ifndef CREMA_DATA_LABEL_MAP_H_
 #define CREMA_DATA_LABEL_MAP_H_
 
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,7 +24,9 @@ LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates, bool m
 // The names of classes by number, for people, from a text file: one a line, or a LabelMap, whose numbers that it leaves
 // out are named by themselves, and of two names of a number the first one counts. Of a list with one name less than
 // `with_background` the first name is that of class 1, as Darknet's .names files have it, and "background" is put
-// before. Throws UserError where the file is absent, or is neither.
+// before; with kWithBackground before every list that does not begin with it. The file is read once, so that it may be
+// a pipe. Throws UserError where it is absent, or is neither.
+constexpr size_t kWithBackground = std::numeric_limits<size_t>::max();
 std::vector<std::string> ReadClassNames(const std::string& path, size_t with_background = 0);
 
 // Whether this is what label 0 of boxes is called: "background", "__background__" or SSD's

@@ -14,6 +14,7 @@
 #include "data/hdf5_files.h"
 #include "data/idx_file.h"
 #include "data/image_list.h"
+#include "data/label_map.h"
 #include "data/mean_file.h"
 #include "data/text_file.h"
 #include "data/window_file.h"
@@ -68,6 +69,22 @@ TEST(InputFile, PipesWithoutANameGiveListsOfAnnotatedImages) {
     ASSERT_EQ(write(ends[1], list.data(), list.size()), static_cast<ssize_t>(list.size()));
     close(ends[1]);
     EXPECT_EQ(read("/proc/self/fd/" + std::to_string(ends[0]), "").images.entries.size(), 2u);
+    close(ends[0]);
+  }
+}
+
+TEST(InputFile, PipesWithoutANameGiveNamesOfClasses) {
+  const std::function<size_t(const std::string&)> reads[] = {
+      [](const std::string& path) { return ReadLabelMap(path, false, true).names.size(); },
+      [](const std::string& path) { return ReadClassNames(path, kWithBackground).size() - 1; },
+      [](const std::string& path) { return ReadLabels(path).size(); }};
+  for (const auto& read : reads) {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    const std::string_view list = "cat\r\nred dog\n";
+    ASSERT_EQ(write(ends[1], list.data(), list.size()), static_cast<ssize_t>(list.size()));
+    close(ends[1]);
+    EXPECT_EQ(read("/proc/self/fd/" + std::to_string(ends[0])), 2u);
     close(ends[0]);
   }
 }
