@@ -10,6 +10,7 @@
 #include "crema/error.h"
 #include "curves/metrics_observer.h"
 #include "finetune/dataset.h"
+#include "finetune/net_surgery.h"
 #include "finetune/output_folder.h"
 #include "finetune/recipe.h"
 #include "solver/prefix_files.h"
@@ -79,6 +80,7 @@ void ChooseModel(const CommandLine& line, RecipeRequest* request) {
     request->model = model.folder + "/train_val.prototxt";
     if (FLAGS_weights.empty() && !FLAGS_from_scratch) {
       if (!model.has_weights) {
+        RefuseDetector(ReadNetFile(request->model), request->model);
         Fail(line, "the zoo has no weights of " + FLAGS_model + " here" +
                        (model.card.weights_url.empty() ? "; give them with --weights=FILE, or start --from_scratch"
                                                        : "; fetch them: crema zoo get " + FLAGS_model));

@@ -222,7 +222,22 @@ Classification FindData(const NetFile& file, const std::string& path) {
   return found;
 }
 
+void RefuseDetector(const NetFile& file, const std::string& path) {
+  static const std::set<std::string> kLosses = {"DetectNetTransformation", "MultiBoxLoss", "RegionLoss", "Yolov3"};
+  const NetParameter& net = file.net;
+  for (int i = 0; i < net.layer_size(); ++i) {
+    const LayerParameter& layer = net.layer(i);
+    if (!MakesObjects(layer) && kLosses.count(layer.type()) == 0) continue;
+    throw UserError(file.source ? file.source->Layer(i) : Location{path, 0, 0},
+                    "layer \"" + layer.name() + "\" (" + layer.type() +
+                        ") finds objects, while crema finetune makes nets that classify: train a detector with train "
+                        "--solver=FILE --weights=FILE, and for other classes give the layers of its scores other names "
+                        "first (docs/detection.md)");
+  }
+}
+
 Classification FindClassification(const NetFile& file, const std::string& path) {
+  RefuseDetector(file, path);
   Classification found = FindData(file, path);
   const NetParameter& net = file.net;
   bool has_loss = false;

@@ -32,8 +32,11 @@ struct Classification {
 // nothing gives it images.
 Classification FindData(const NetFile& file, const std::string& path);
 
+// Throws UserError, with the place of the layer and how one goes on, where the net finds objects.
+void RefuseDetector(const NetFile& file, const std::string& path);
+
 // In the state that the file says, without other stages. Throws UserError, with the place of the layer, where there is
-// no softmax, or what makes its scores is neither InnerProduct, Convolution nor MarginInnerProduct.
+// no softmax, what makes its scores is neither InnerProduct, Convolution nor MarginInnerProduct, or it finds objects.
 Classification FindClassification(const NetFile& file, const std::string& path);
 
 // Layers of one net that stay as they are, in the order of the file.

@@ -381,6 +381,11 @@ TEST(NetSurgery, MistakesAreNamed) {
                             "layer { name: \"p\" type: \"Softmax\" bottom: \"e\" top: \"p\" }")
                 .find("the scores of layer \"p\" come from layer \"e\" (Eltwise)"),
             std::string::npos);
+  // Its softmax is a part of what finds objects.
+  EXPECT_NE(message(input + "layer { name: \"p\" type: \"Softmax\" bottom: \"data\" top: \"p\" }"
+                            "layer { name: \"found\" type: \"DetectionOutput\" bottom: \"p\" top: \"found\" }")
+                .find("layer \"found\" (DetectionOutput) finds objects, while crema finetune makes nets that classify"),
+            std::string::npos);
   EXPECT_NE(message(input + "layer { name: \"p\" type: \"Softmax\" bottom: \"e\" top: \"p\" }")
                 .find("nothing makes the blob \"e\""),
             std::string::npos);
