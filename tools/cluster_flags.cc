@@ -1,7 +1,6 @@
 #include "tools/cluster_flags.h"
 
 #include <gflags/gflags.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/compute_threads.h"
 #include "base/log.h"
 #include "base/own_program.h"
 #include "crema/error.h"
@@ -54,7 +54,7 @@ std::string ProgramOfWorkers() {
 }
 
 // Of each of `count` workers.
-int ComputeThreadsOf(int count) { return FLAGS_threads > 0 ? FLAGS_threads : std::max(1, omp_get_num_procs() / count); }
+int ComputeThreadsOf(int count) { return FLAGS_threads > 0 ? FLAGS_threads : std::max(1, UsableCores() / count); }
 
 std::vector<std::vector<std::string>> WorkerCommands(const CommandLine& line, int count) {
   const std::vector<std::string> gpus =

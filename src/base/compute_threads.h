@@ -1,8 +1,10 @@
-// How many threads a computation may take.
+// How many threads there may be.
 #ifndef CREMA_BASE_COMPUTE_THREADS_H_
 #define CREMA_BASE_COMPUTE_THREADS_H_
 
 #include <omp.h>
+
+#include <algorithm>
 
 namespace crema {
 
@@ -13,6 +15,9 @@ int UseComputeThreads(int threads);
 
 // The same for what is set, by OMP_NUM_THREADS or omp_set_num_threads. Cheap: before every pass.
 inline int UseComputeThreads() { return UseComputeThreads(omp_get_max_threads()); }
+
+// Processors that this process may use, which may be some of the machine's (taskset, SLURM, containers' CPU sets).
+inline int UsableCores() { return std::max(1, omp_get_num_procs()); }
 
 // While it lives, computations of the calling thread use at most so many threads.
 class ComputeThreads {

@@ -2,8 +2,6 @@
 #ifndef CREMA_DATA_ORDERED_WORK_H_
 #define CREMA_DATA_ORDERED_WORK_H_
 
-#include <omp.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
@@ -13,10 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/compute_threads.h"
+
 namespace crema {
 
 // `asked`, or one thread for each processor that this process may use where that is 0.
-inline int WorkThreads(int asked) { return asked > 0 ? asked : std::max(1, omp_get_num_procs()); }
+inline int WorkThreads(int asked) { return asked > 0 ? asked : UsableCores(); }
 
 // Calls make(i, thread, &result) for i in [0, count) on `threads` threads of its own (thread in [0, threads)) and
 // take(i, result) in the order of i on the calling thread. At most four results per thread exist; they are made anew

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
+#include "base/compute_threads.h"
 #include "base/input_file.h"
 #include "base/parallel.h"
 
@@ -23,10 +23,7 @@ uint32_t DrawerOf(const std::string& name) {
 }
 
 // That one of `ranks` in this process may take.
-int CoresOf(int ranks) {
-  return static_cast<int>(
-      std::clamp(std::thread::hardware_concurrency() / static_cast<unsigned>(ranks), 1u, kMaxThreads));
-}
+int CoresOf(int ranks) { return std::clamp(UsableCores() / ranks, 1, int{kMaxThreads}); }
 
 }  // namespace
 

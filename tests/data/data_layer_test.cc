@@ -1,8 +1,9 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <cmath>
-#include <thread>
 
+#include "base/compute_threads.h"
 #include "data/data_testing.h"
 #include "data/image_testing.h"
 #include "data/source_driver.h"
@@ -309,6 +310,24 @@ TEST(DataLayer, FloatsAreNotTurned) {
   EXPECT_EQ(driver.value(0)[3], 4.5f);
 }
 
+TEST(DataLayer, DecodesOnTheCoresThatTheProcessMayUse) {
+  TemporaryFolder folder;
+  testing::WriteDatums(folder / "db", {testing::EncodedDatum(testing::Photograph(5, 4, 3, 0), 0)});
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  for (int core = 0; CPU_COUNT(&one) == 0; ++core) {
+    if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  DataDriver driver(DataNet(folder / "db"));
+  driver.Forward();
+  const DataSupply supply = driver.layer().data_supply();
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(supply.threads, 1);
+  EXPECT_NE(supply.remedy.find("the only core"), std::string::npos) << supply.remedy;
+}
+
 TEST(DataLayer, DecodesCompressedRecords) {
   TemporaryFolder folder;
   std::vector<Datum> datums;
@@ -319,7 +338,7 @@ TEST(DataLayer, DecodesCompressedRecords) {
   driver.Forward();
   const Image second = testing::Photograph(5, 4, 3, 1);
   for (int c = 0; c < 3; ++c) EXPECT_EQ(driver.value(0)[60 + c * 20 + 7], second.row(1)[3 * 3 + c]);
-  EXPECT_EQ(driver.layer().data_supply().threads, static_cast<int>(std::thread::hardware_concurrency()));
+  EXPECT_EQ(driver.layer().data_supply().threads, UsableCores());
   DataDriver grey(
       DataNet(folder / "db", "threads: 3", "transform_param { force_gray: true resize_height: 7 resize_width: 9 }"));
   EXPECT_EQ(grey.setup().top_specs()[0].shape, (Shape{4, 1, 7, 9}));

@@ -1,8 +1,7 @@
 // Trainings that wait for their data say so, once, and what would help.
 #include <gtest/gtest.h>
 
-#include <thread>
-
+#include "base/compute_threads.h"
 #include "crema/data.pb.h"
 #include "data/lmdb_writer.h"
 #include "image/codec.h"
@@ -49,7 +48,7 @@ TEST_F(DataWaitsTest, SlowDataIsNoticedOnce) {
   const std::string& notice = recorder_.notices;
   EXPECT_EQ(NoticesOfWaiting(notice), 1);
   EXPECT_NE(notice.find("layer \"photographs\""), std::string::npos) << notice;
-  const bool alone = std::thread::hardware_concurrency() < 2;
+  const bool alone = UsableCores() < 2;
   EXPECT_NE(notice.find(alone ? "--shorter_side" : "data_param.threads (now 1"), std::string::npos) << notice;
 }
 
