@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/listed.h"
 #include "base/lower_case.h"
 #include "base/suggest.h"
 #include "compiler/compiler.h"
@@ -216,10 +217,8 @@ std::string DoubtAboutStage(const NetParameter& net, const std::string& stage) {
     }
   }
   if (names.contains(stage)) return {};
-  std::string known;
-  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
   return "no rule of the net names stage \"" + stage + "\"" + DidYouMean(stage, {names.begin(), names.end()}) + "; " +
-         (names.empty() ? "its layers are the same in all stages" : "its rules know " + known);
+         (names.empty() ? "its layers are the same in all stages" : "its rules know " + Listed(names));
 }
 
 NetState StateOf(const NetParameter& file, const NetOptions& options) {

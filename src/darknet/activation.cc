@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "base/listed.h"
 #include "base/printable.h"
 #include "base/suggest.h"
 
@@ -52,10 +53,9 @@ std::vector<std::string> ActivationNames() {
 std::string ReadActivation(SectionReader& section, const std::string& fallback) {
   std::string name = section.settings().Word("activation", fallback);
   if (name == "linear" || Layers().count(name) > 0) return name;
-  std::string known;
-  for (const std::string& other : ActivationNames()) known += (known.empty() ? "" : ", ") + other;
   section.settings().Refuse("activation", "activation=" + Printable(name) + " is none that crema has a layer for (" +
-                                              known + ")" + DidYouMean(name, ActivationNames()));
+                                              Listed(ActivationNames(), {.most = kAllNames}) + ")" +
+                                              DidYouMean(name, ActivationNames()));
   return "linear";
 }
 

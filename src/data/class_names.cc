@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/listed.h"
 #include "base/lower_case.h"
 #include "base/suggest.h"
 #include "data/dataset_writer.h"
@@ -18,14 +19,6 @@ namespace crema {
 namespace {
 
 constexpr size_t kMostShown = 20;
-
-// "cat", "dog" and 3 more.
-std::string Listed(const std::vector<std::string>& names) {
-  constexpr size_t kMost = 5;
-  std::string text;
-  for (size_t i = 0; i < std::min(names.size(), kMost); ++i) text += (i > 0 ? ", \"" : "\"") + names[i] + "\"";
-  return text + (names.size() > kMost ? " and " + std::to_string(names.size() - kMost) + " more" : "");
-}
 
 std::string WithoutCaseAndBlanks(const std::string& name) {
   std::string plain = LowerCase(name);
@@ -156,7 +149,7 @@ std::vector<std::string> MissingClasses(const ClassCounts& counts) {
       if (counts.counts[i][part] == 0) missing.push_back(counts.names[i]);
     }
     if (missing.empty()) continue;
-    sentences.push_back("there is no record of " + Listed(missing) +
+    sentences.push_back("there is no record of " + Listed(missing, {.most = 5, .quoted = true}) +
                         (counts.parts.size() > 1 ? " in " + counts.parts[part] : ""));
   }
   return sentences;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/listed.h"
 #include "base/printable.h"
 #include "distributed/coordinator.h"
 
@@ -122,18 +123,18 @@ void Coordinator::TendExchange(Milliseconds now) {
 }
 
 void Coordinator::GiveUpExchange(Milliseconds now) {
-  std::string without;
+  std::vector<std::string> without;
   for (const uint64_t id : exchange_->members) {
-    if (exchange_->digests.count(id) == 0) without += (without.empty() ? "" : ", ") + members_.at(id).name;
+    if (exchange_->digests.count(id) == 0) without.push_back(members_.at(id).name);
   }
   exchange_.reset();
   changed_ = true;
   if (++exchange_failures_ < kMostFailedExchanges) return;
   through_here_until_ = version_ + detour_;
   Tell(ClusterEvent::Kind::kWarning,
-       "workers could not exchange their values (" + (without.empty() ? "they disagree" : without + " lack some") +
-           "): the next " + std::to_string(detour_) +
-           " rounds go through the coordinator. Can all workers reach each other's ports?");
+       "workers could not exchange their values (" +
+           (without.empty() ? "they disagree" : Listed(without) + " lack some") + "): the next " +
+           std::to_string(detour_) + " rounds go through the coordinator. Can all workers reach each other's ports?");
   detour_ = std::min(2 * detour_, kLongestDetour);
   round_.among_workers = false;
   for (auto& [id, member] : members_) {

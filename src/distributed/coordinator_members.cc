@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/listed.h"
 #include "base/printable.h"
 #include "distributed/coordinator.h"
 #include "distributed/protocol_version.h"
@@ -272,15 +273,17 @@ void Coordinator::CheckLiveness(Milliseconds now) {
 void Coordinator::Linger(Milliseconds now) {
   const Milliseconds lasted = now - ending_since_, soon = 3 * options_.heartbeat;
   if (members_.empty() || linger_over_ || lasted < soon) return;
-  std::string names;
-  for (const auto& [id, member] : members_) names += (names.empty() ? "" : ", ") + member.name;
+  const auto names = [this] {
+    return Listed(
+        std::views::transform(members_, [](const auto& one) -> const std::string& { return one.second.name; }));
+  };
   if (hurried_ || lasted >= std::max(options_.dead, soon)) {
     linger_over_ = true;
     Tell(ClusterEvent::Kind::kWarning, "this ends though not all workers answered when they were told of the end: " +
-                                           names + "; they look for a coordinator for as long as orphan_ms says");
+                                           names() + "; they look for a coordinator for as long as orphan_ms says");
   } else if (!std::exchange(told_lingering_, true)) {
     Tell(ClusterEvent::Kind::kNotice, "waiting until all workers know of the end, for at most " +
-                                          std::to_string(options_.dead / 1000) + " s; not yet: " + names);
+                                          std::to_string(options_.dead / 1000) + " s; not yet: " + names());
   }
 }
 

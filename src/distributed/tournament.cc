@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/listed.h"
 #include "base/random.h"
 #include "base/suggest.h"
 #include "crema/error.h"
@@ -49,10 +50,8 @@ bool HigherWins(const Net& test_net, const std::string& name, const Location& wh
         where, "distributed: tournament_output \"" + name + "\" of the test net has " + std::to_string(values.size()) +
                    " values, and a tournament compares one; name another output, or take it apart with a Slice layer");
   }
-  std::string known;
-  for (const std::string& output : names) known += (known.empty() ? "" : ", ") + output;
   throw UserError(where, "distributed: the test net has no output \"" + name +
-                             "\" that could decide a tournament; it has " + known +
+                             "\" that could decide a tournament; it has " + Listed(names) +
                              ": set tournament_output to one of them" + DidYouMean(name, names));
 }
 

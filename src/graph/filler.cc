@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/listed.h"
 #include "base/number_text.h"
 #include "base/parallel.h"
 #include "base/random.h"
@@ -73,9 +74,8 @@ double Fan(const FillerParameter& filler, const Shape& shape) {
 std::string CheckFiller(const FillerParameter& filler, const Shape& shape) {
   const std::string& type = filler.type();
   if (std::find(Types().begin(), Types().end(), type) == Types().end()) {
-    std::string known;
-    for (const std::string& name : Types()) known += (known.empty() ? "" : ", ") + name;
-    return "unknown filler type \"" + type + "\"" + DidYouMean(type, Types()) + " (known: " + known + ")";
+    return "unknown filler type \"" + type + "\"" + DidYouMean(type, Types()) +
+           " (known: " + Listed(Types(), {.most = kAllNames}) + ")";
   }
   if (type == "values") {
     if (filler.values_size() != shape.count()) {

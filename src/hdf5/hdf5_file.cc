@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/listed.h"
 #include "base/suggest.h"
 #include "crema/error.h"
 #include "hdf5/files.h"
@@ -16,8 +17,6 @@ using FileHandle = Handle<H5Fclose>;
 using Object = Handle<H5Oclose>;
 using Type = Handle<H5Tclose>;
 using Space = Handle<H5Sclose>;
-
-constexpr size_t kMostNames = 10;  // in a message
 
 const char* WhatItHolds(H5T_class_t kind) {
   switch (kind) {
@@ -61,12 +60,6 @@ bool IsSound(hid_t type) {
 std::string GroupOf(const std::string& name) {
   const size_t slash = name.find_last_of('/');
   return slash == std::string::npos || slash == 0 ? "/" : name.substr(0, slash);
-}
-
-std::string QuotedList(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < kMostNames; ++i) text += (i ? ", \"" : "\"") + names[i] + "\"";
-  return names.size() > kMostNames ? text + " and " + std::to_string(names.size() - kMostNames) + " more" : text;
 }
 
 // Members are called by one thread at a time, with the lock (Calls) held.
@@ -248,8 +241,8 @@ class OpenFile {
     std::vector<std::string> names = listed.datasets;
     for (std::string& one : names) one = prefix + one;
     const std::string where = group == "/" ? "it" : "its group \"" + group + "\"";
-    Fail("has no dataset \"" + name + "\" (" + where + " has " + (names.empty() ? "none" : QuotedList(names)) + ")" +
-         DidYouMean(name, names));
+    Fail("has no dataset \"" + name + "\" (" + where + " has " +
+         (names.empty() ? "none" : Listed(names, {.quoted = true})) + ")" + DidYouMean(name, names));
   }
 
   std::string path_;

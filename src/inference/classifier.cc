@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/listed.h"
 #include "compiler/selection.h"
 #include "crema/error.h"
 #include "inference/image_views.h"
@@ -45,7 +46,7 @@ void Classifier::ChooseScores(const ScoringNet& scoring) {
     if (candidates.size() != 1) {
       throw UserError((candidates.empty() ? "no output of the net holds the scores of classes, batch x classes"
                                           : "several outputs of the net may hold the scores of the classes") +
-                      std::string("; it has ") + QuotedNames(outputs) + "; " +
+                      std::string("; it has ") + Listed(outputs, {.quoted = true}) + "; " +
                       (FindsObjects(scoring.file.net) ? "it finds objects, which crema detect shows"
                                                       : "say which with --blob=NAME") +
                       (candidates.empty() ? ", or let crema extract write what it makes, also of each pixel" : ""));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/listed.h"
 #include "compiler/selection.h"
 #include "crema/error.h"
 #include "data/transform.h"
@@ -45,7 +46,7 @@ const LayerParameter& MakerOfObjects(const ScoringNet& scoring, const ImageRunOp
   if (maker == nullptr || (blob.empty() && makers > 1)) {
     throw UserError(
         (maker != nullptr ? "several layers make objects: " : "no layer makes objects in \"" + blob + "\", but in ") +
-        QuotedNames(found) + "; say which with --blob=NAME");
+        Listed(found, {.quoted = true}) + "; say which with --blob=NAME");
   }
   return *maker;
 }

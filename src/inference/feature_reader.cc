@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/listed.h"
 #include "compiler/compiler.h"
 #include "crema/error.h"
 #include "graph/program.h"
@@ -20,8 +21,9 @@ std::string OnlyOutput(const Net& net) {
   if (outputs.size() == 1) return outputs[0].name;
   std::vector<std::string> shapes;
   for (const NetOutput& output : outputs) shapes.push_back(output.name + " " + output.value.shape().ToString());
-  throw UserError((outputs.empty() ? "the net has no output" : "the net has several outputs, " + QuotedNames(shapes)) +
-                  "; say what to write with --blob=NAME[,NAME]");
+  throw UserError(
+      (outputs.empty() ? "the net has no output" : "the net has several outputs, " + Listed(shapes, {.quoted = true})) +
+      "; say what to write with --blob=NAME[,NAME]");
 }
 
 // Of the layer that writes the blob last.

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "crema/error.h"
+#include "data/ordered_work.h"
 #include "data/transform.h"
 #include "graph/batch_norm_modes.h"
 #include "graph/program.h"
@@ -20,12 +20,6 @@ constexpr uint64_t kUsualRows = 32;
 constexpr int64_t kInfoNumbers = 3;  // of an image: height and width as the net sees it, what it was scaled by
 
 }  // namespace
-
-std::string QuotedNames(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "\"" : ", \"") + name + "\"";
-  return text;
-}
 
 TransformationParameter Changed(TransformationParameter transform, TransformationParameter changes) {
   if (changes.has_mean_file() || changes.mean_value_size() > 0) {
@@ -220,8 +214,7 @@ void ImageRunner::WriteInfo(const ImageItems& items, const ImageBatch& batch, co
 
 void ImageRunner::Run(const std::shared_ptr<const ImageItems>& items,
                       const std::function<void(const ImageBatch&)>& then) {
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  ImageBatcher batcher(items, preparation_, options_.batch, options_.threads > 0 ? options_.threads : cores);
+  ImageBatcher batcher(items, preparation_, options_.batch, WorkThreads(options_.threads));
   Tensor input, info;
   for (const NetInput& one : net_->inputs()) {
     if (one.name == input_) input = one.value;

@@ -80,8 +80,6 @@ class ImageRunner {
 
 // With fields of `changes` in place of those of `transform`, as ImageRunOptions says.
 TransformationParameter Changed(TransformationParameter transform, TransformationParameter changes);
-// Each in quotes, for messages.
-std::string QuotedNames(const std::vector<std::string>& names);
 
 }  // namespace crema
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/listed.h"
 #include "compiler/compiler.h"
 #include "compiler/selection.h"
 #include "crema/error.h"
@@ -49,7 +50,8 @@ std::string RegionsOf(const Graph& graph) {
   for (const int v : graph.outputs) {
     outputs.push_back(graph.values[v].name + " " + graph.values[v].spec.shape.ToString());
   }
-  throw UserError("the net has a Proposal layer but no DetectionOutput, and its outputs are " + QuotedNames(outputs) +
+  throw UserError("the net has a Proposal layer but no DetectionOutput, and its outputs are " +
+                  Listed(outputs, {.quoted = true}) +
                   "; expected the probabilities of classes (of a Softmax layer) and offsets of boxes for each region, "
                   "or add a layer of type DetectionOutput (docs/detection.md)");
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/listed.h"
 #include "compiler/selection.h"
 #include "crema/error.h"
 #include "inference/image_runner.h"
@@ -47,7 +48,9 @@ void ShrinkInputs(bool recurrent, NetParameter* net) {
   }
 }
 
-std::string NamesOrNone(const std::vector<std::string>& names) { return names.empty() ? "none" : QuotedNames(names); }
+std::string NamesOrNone(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : Listed(names, {.quoted = true});
+}
 
 }  // namespace
 

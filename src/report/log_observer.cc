@@ -4,6 +4,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/listed.h"
 #include "base/log.h"
 #include "base/text_table.h"
 #include "report/cluster_summary.h"
@@ -90,8 +91,7 @@ void LogObserver::OnStart(const TrainingStart& start) {
 
 void LogObserver::OnWeights(const WeightsLoaded& loaded) {
   Log("Finetuning from " + loaded.path);
-  std::string copied;
-  for (const std::string& layer : loaded.report.copied) copied += (copied.empty() ? "" : ", ") + layer;
+  const std::string copied = Listed(loaded.report.copied);
   const size_t count = loaded.report.copied.size();
   Log(Text("Copied ", count, count == 1 ? " layer" : " layers", copied.empty() ? "" : ": ", copied));
   for (const std::string& layer : loaded.report.ignored) Log("Ignoring source layer " + layer);

@@ -1,5 +1,6 @@
 #include "schema/text_unknown.h"
 
+#include "base/listed.h"
 #include "base/suggest.h"
 #include "crema/net.pb.h"
 #include "crema/solver.pb.h"
@@ -32,15 +33,6 @@ std::vector<std::string> BlocksWith(const Descriptor* type, const std::string& n
     }
   }
   return blocks;
-}
-
-std::string Listed(const std::vector<std::string>& words, const std::string& last_joint) {
-  std::string text;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) text += i + 1 == words.size() ? last_joint : ", ";
-    text += words[i];
-  }
-  return text;
 }
 
 // Names of blocks share their ending, so that only what stands before it tells which one was meant.
@@ -89,7 +81,7 @@ std::string UnknownField(const std::string& name, const std::string& words,
   const std::vector<std::string> inner = BlocksWith(type, name);
   const bool layer = type == LayerParameter::descriptor() || type == V1LayerParameter::descriptor();
   if (layer && !is_block && !inner.empty() && inner.size() <= 4) {
-    return text + "; it belongs into " + Listed(inner, " or ");
+    return text + "; it belongs into " + Listed(inner, {.last = " or "});
   }
   if (type == LayerParameter::descriptor() && (name == "blobs_lr" || name == "weight_decay")) {
     return text +
@@ -117,7 +109,7 @@ std::string UnknownField(const std::string& name, const std::string& words,
   }
   if (layer && is_block) return text + kOfAFork;
   const std::vector<std::string> names = FieldNames(type);
-  if (names.size() <= kMostListed) text += "; it has " + Listed(names, " and ");
+  if (names.size() <= kMostListed) text += "; it has " + Listed(names, {.most = kMostListed, .last = " and "});
   return text;
 }
 

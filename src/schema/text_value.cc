@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/listed.h"
 #include "base/lower_case.h"
 #include "base/suggest.h"
 #include "crema/legacy.pb.h"
@@ -24,12 +25,6 @@ std::vector<std::string> ValueNames(const EnumDescriptor* type) {
   std::vector<std::string> names;
   for (int i = 0; i < type->value_count(); ++i) names.push_back(std::string(type->value(i)->name()));
   return names;
-}
-
-std::string Joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
 }
 
 std::string Unquoted(const Token& token) {
@@ -106,7 +101,7 @@ std::string CheckEnum(const FieldDescriptor* field, const Token& token, bool min
     if (type->FindValueByName(std::string(token.text))) return {};
     if (type == V1LayerParameter::LayerType_descriptor()) return UnknownV1Type(token, names);
     return Quoted(field) + " has no value " + std::string(token.text) + DidYouMean(token.text, names) +
-           (DidYouMean(token.text, names).empty() ? "; " : " ") + "allowed are " + Joined(names);
+           (DidYouMean(token.text, names).empty() ? "; " : " ") + "allowed are " + Listed(names, {.most = kAllNames});
   }
   if (token.kind == TokenKind::kInteger) {
     uint64_t value = 0;
@@ -114,7 +109,8 @@ std::string CheckEnum(const FieldDescriptor* field, const Token& token, bool min
         type->FindValueByNumber(static_cast<int>(minus ? -static_cast<int64_t>(value) : value))) {
       return {};
     }
-    return Quoted(field) + " has no value " + Shown(token, minus) + "; allowed are " + Joined(names);
+    return Quoted(field) + " has no value " + Shown(token, minus) + "; allowed are " +
+           Listed(names, {.most = kAllNames});
   }
   std::string hint;
   if (token.kind == TokenKind::kString) {
@@ -189,7 +185,7 @@ std::string Expected(const FieldDescriptor* field) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return "true or false";
     case FieldDescriptor::CPPTYPE_ENUM:
-      return "one of " + Joined(ValueNames(field->enum_type()));
+      return "one of " + Listed(ValueNames(field->enum_type()), {.most = kAllNames});
     case FieldDescriptor::CPPTYPE_STRING:
       return "a text in quotes";
     case FieldDescriptor::CPPTYPE_MESSAGE:

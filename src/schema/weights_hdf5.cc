@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/hdf5.h"
+#include "base/listed.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -40,13 +41,11 @@ class Hdf5Reader {
           "go "
           "on with that training with --snapshot");
     }
-    std::string held;
-    for (const auto* all : {&names.groups, &names.datasets}) {
-      for (const std::string& name : *all) held += (held.empty() ? "" : ", ") + name;
-    }
+    std::vector<std::string> held = names.groups;
+    held.insert(held.end(), names.datasets.begin(), names.datasets.end());
     Fail(
         "is an HDF5 file, but no .caffemodel.h5: that has a group \"data\" with a group for each layer; this one has " +
-        (held.empty() ? "nothing" : held));
+        (held.empty() ? "nothing" : Listed(held)));
   }
 
   void ReadGroup(const std::string& layer, int level) {

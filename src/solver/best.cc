@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/listed.h"
 #include "base/suggest.h"
 #include "crema/error.h"
 #include "solver/test_outputs.h"
@@ -35,10 +36,8 @@ Best::Best(const SolverFile& file, const Net& test_net, std::vector<Diagnostic>*
                     "output \"" + param_.output() + "\" of the test net has " + std::to_string(values.size()) +
                         " values, and best compares one; name another output, or take it apart with a Slice layer");
   }
-  std::string known;
-  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
   throw UserError(at("best.output"), "the test net has no output \"" + param_.output() + "\"" +
-                                         DidYouMean(param_.output(), names) + "; it has " + known +
+                                         DidYouMean(param_.output(), names) + "; it has " + Listed(names) +
                                          ": set best { output: ... } to one of them");
 }
 

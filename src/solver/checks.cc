@@ -5,6 +5,7 @@
 #include "base/atomic_file.h"
 #include "base/check.h"
 #include "base/hdf5.h"
+#include "base/listed.h"
 #include "device/device.h"
 #include "graph/files_written.h"
 #include "graph/program.h"
@@ -163,8 +164,7 @@ void Solver::Impl::CheckEvalType(const SolverFile& file) const {
                                  "\"detection\" for the mean average precision");
     }
     if (param.eval_type() == kDetection && detections.empty()) {
-      std::string known;
-      for (const std::string& output : outputs.names()) known += (known.empty() ? "" : ", ") + output;
+      const std::string known = Listed(outputs.names());
       throw UserError(where, "eval_type is \"detection\", but " + name + " has no output of a DetectionEvaluate layer" +
                                  (known.empty() ? "" : "; it has " + known) +
                                  ": add that layer, or remove eval_type for the means of outputs");

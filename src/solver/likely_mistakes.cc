@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/listed.h"
 #include "graph/program.h"
 
 namespace crema {
@@ -20,12 +21,6 @@ std::string Layer(const Node& node) { return "layer " + Quoted(node.name()) + " 
 // Its first parameter, by itself or by the layer that it shares that with.
 bool IsGiven(const Graph& graph, const Node& node, const std::set<std::string>& loaded) {
   return loaded.contains(node.name()) || loaded.contains(graph.nodes[graph.params[node.params[0]].owner].name());
-}
-
-std::string Listed(const std::set<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + Quoted(name);
-  return text;
 }
 
 class Finder {
@@ -84,7 +79,7 @@ class Finder {
     }
     if (outside.empty() || !any_inside) return;
     Say(Severity::kWarning, train_, first,
-        "no loss of the train net depends on " + Listed(outside) + ", which therefore " +
+        "no loss of the train net depends on " + Listed(outside, {.quoted = true}) + ", which therefore " +
             (outside.size() == 1 ? "stays as it is" : "stay as they are") +
             ": look whether the losses read the right blobs; an lr_mult of 0 says that it is meant");
   }
@@ -192,7 +187,7 @@ class Finder {
     }
     if (!any_shared || lonely.empty()) return;
     Say(Severity::kWarning, train_, first,
-        "only one layer has parameters of the name " + Listed(lonely) +
+        "only one layer has parameters of the name " + Listed(lonely, {.quoted = true}) +
             ", while others of this net are shared: correct the name where they were to be, too, or leave it out");
   }
 
@@ -207,7 +202,7 @@ class Finder {
     }
     if (layers.empty()) return;
     Say(Severity::kWarning, train_, first,
-        "BatchNorm " + Listed(layers) +
+        "BatchNorm " + Listed(layers, {.quoted = true}) +
             " of the train net: use_global_stats: true takes running statistics as they are, but no weights file gave "
             "any: leave it out, or give weights (--weights)");
   }
@@ -267,7 +262,8 @@ class Finder {
     if (other_mean) fields.erase("mean_file");
     if (!fields.empty()) {
       Say(Severity::kWarning, net, &test,
-          Layer(test) + " of " + name + " and " + Layer(train) + " of the train net have another " + Listed(fields) +
+          Layer(test) + " of " + name + " and " + Layer(train) + " of the train net have another " +
+              Listed(fields, {.quoted = true}) +
               " in transform_param: tests see other numbers than the net learns from; give both the same");
     }
     if (in_test.mirror()) {

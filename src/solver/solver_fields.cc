@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/listed.h"
 #include "base/number_text.h"
 #include "base/suggest.h"
 
@@ -38,9 +39,8 @@ void SolverFields::NotNegative(const std::string& field, double value, const std
 
 void SolverFields::Word(const std::string& field, const std::string& word, const std::vector<std::string>& words) {
   if (std::find(words.begin(), words.end(), word) != words.end()) return;
-  std::string known;
-  for (const std::string& one : words) known += (known.empty() ? "" : ", ") + one;
-  Error(field, "unknown " + field + " \"" + word + "\"" + DidYouMean(word, words) + "; it may be " + known);
+  Error(field, "unknown " + field + " \"" + word + "\"" + DidYouMean(word, words) + "; it may be " +
+                   Listed(words, {.most = kAllNames}));
 }
 
 }  // namespace crema

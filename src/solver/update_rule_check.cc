@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/listed.h"
 #include "base/number_text.h"
 #include "base/suggest.h"
 #include "solver/update_rule.h"
@@ -56,12 +57,9 @@ void CheckUpdateRule(const SolverParameter& solver, SolverFields& fields) {
   const UpdateRuleType* rule = FindUpdateRule(name);
   if (rule == nullptr) {
     std::vector<std::string> names;
-    std::string known;
-    for (const UpdateRuleType& type : UpdateRuleTypes()) {
-      names.push_back(type.name);
-      known += (known.empty() ? "" : ", ") + type.name;
-    }
-    fields.Error("type", "unknown solver type \"" + name + "\"" + DidYouMean(name, names) + "; it may be " + known);
+    for (const UpdateRuleType& type : UpdateRuleTypes()) names.push_back(type.name);
+    fields.Error("type", "unknown solver type \"" + name + "\"" + DidYouMean(name, names) + "; it may be " +
+                             Listed(names, {.most = kAllNames}));
   } else {
     const auto reads = [&](const char* field) {
       return std::find(rule->fields.begin(), rule->fields.end(), field) != rule->fields.end();

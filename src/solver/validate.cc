@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/byte_size.h"
+#include "base/listed.h"
 #include "base/number_text.h"
 #include "base/suggest.h"
 #include "crema/solver.h"
@@ -147,11 +148,10 @@ void Checker::CheckSchedule() {
   for (const RatePolicy& policy : RatePolicies()) names.push_back(policy.name);
   const RatePolicy* policy = FindRatePolicy(solver_.lr_policy());
   if (policy == nullptr) {
-    std::string known;
-    for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
     Error("lr_policy",
           (solver_.has_lr_policy() ? "unknown lr_policy \"" + solver_.lr_policy() + "\"" : "lr_policy is missing") +
-              (solver_.has_lr_policy() ? DidYouMean(solver_.lr_policy(), names) : "") + "; it may be " + known);
+              (solver_.has_lr_policy() ? DidYouMean(solver_.lr_policy(), names) : "") + "; it may be " +
+              Listed(names, {.most = kAllNames}));
     return;
   }
   const auto reads = [&](const std::string& field) {

@@ -186,6 +186,10 @@ TEST_F(LogLines, WeightsAndSnapshotsTakenUpAreNamed) {
   EXPECT_NE(lines_[3].find("new"), std::string::npos);
   EXPECT_EQ(lines_[4], "Resuming from a.solverstate");
   EXPECT_EQ(lines_.size(), 7u);
+  // glog cuts lines at 30,000 characters.
+  log_.OnWeights({"b.caffemodel", {std::vector<std::string>(8001, "layer"), {}, {}}});
+  EXPECT_TRUE(lines_.back().starts_with("Copied 8001 layers: layer, layer, ")) << lines_.back();
+  EXPECT_TRUE(lines_.back().ends_with("layer and 7981 more")) << lines_.back();
 }
 
 TEST_F(LogLines, TheBestTestIsNamed) {

@@ -339,6 +339,15 @@ TEST_F(BestTest, MistakesAreNamed) {
                 .find("the test net has no output \"acuracy\"; did you mean \"accuracy\"?; it has accuracy, loss"),
             std::string::npos)
       << message(std::string(kTests) + "best { output: \"acuracy\" }");
+  std::string net = kSmallNet;
+  for (int i = 0; i < 30; ++i) {
+    const std::string name = "many" + std::to_string(i);
+    net += "layer { name: \"" + name + "\" type: \"Reduction\" bottom: \"ip2\" top: \"" + name +
+           "\" include { phase: TEST } }\n";
+  }
+  folder_.Write("net.prototxt", net);
+  const std::string many = message(std::string(kTests) + "best { output: \"none\" }");
+  EXPECT_NE(many.find(" and 12 more: set best"), std::string::npos) << many;
   EXPECT_NE(message("best { }").find("best looks at tests, but there are none; set test_iter and test_interval"),
             std::string::npos);
 }
