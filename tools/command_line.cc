@@ -11,8 +11,10 @@
 #include <iostream>
 #include <new>
 
+#include "base/listed.h"
 #include "base/log.h"
 #include "base/suggest.h"
+#include "base/trimmed.h"
 #include "crema/error.h"
 #include "crema/solver.h"
 #include "crema/solver.pb.h"
@@ -43,12 +45,6 @@ Word Split(const std::string& argument) {
   }
   std::replace(word.name.begin(), word.name.end(), '-', '_');  // --sigint-effect, as gflags takes it
   return word;
-}
-
-std::string Listed(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
 }
 
 class Parser {
@@ -129,7 +125,7 @@ class Parser {
     }
     const std::string hint = DidYouMean("--" + name, names);
     if (!hint.empty() || names.empty()) return hint;
-    return "; it takes " + Listed(names);
+    return "; it takes " + Listed(names, {.most = kAllNames});
   }
 
   std::string MeantFlag(const std::string& word) const {
@@ -220,29 +216,21 @@ std::vector<std::string> CommandLine::values(const std::string& flag) const {
 }
 
 std::vector<std::string> CommaList(const CommandLine& line, const std::string& flag, const std::string& value) {
-  std::vector<std::string> parts;
-  if (value.empty()) return parts;
-  size_t begin = 0;
-  while (true) {
-    const size_t comma = value.find(',', begin);
-    parts.push_back(value.substr(begin, comma == std::string::npos ? comma : comma - begin));
-    if (parts.back().empty()) {
-      throw UserError(Location{line.program, 0, 0}, "--" + flag + "=" + value + ": there is nothing beside a comma");
-    }
-    if (comma == std::string::npos) return parts;
-    begin = comma + 1;
+  if (value.empty()) return {};
+  std::vector<std::string> parts = CommaParts(value);
+  if (std::find(parts.begin(), parts.end(), "") != parts.end()) {
+    throw UserError(Location{line.program, 0, 0}, "--" + flag + "=" + value + ": there is nothing beside a comma");
   }
+  return parts;
 }
 
 int ChoiceOf(const CommandLine& line, const std::string& flag, const std::string& value,
              const std::vector<std::string>& values) {
-  std::string list;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] == value) return static_cast<int>(i);
-    list += (i == 0 ? "" : i + 1 == values.size() ? " or " : ", ") + values[i];
-  }
-  throw UserError(Location{line.program, 0, 0},
-                  "--" + flag + "=" + value + ": expected " + list + DidYouMean(value, values));
+  const auto at = std::find(values.begin(), values.end(), value);
+  if (at != values.end()) return static_cast<int>(at - values.begin());
+  throw UserError(Location{line.program, 0, 0}, "--" + flag + "=" + value + ": expected " +
+                                                    Listed(values, {.most = kAllNames, .last = " or "}) +
+                                                    DidYouMean(value, values));
 }
 
 CommandLine ParseFlags(const Command& command, const std::string& program, const std::vector<std::string>& arguments) {

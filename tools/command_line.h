@@ -41,7 +41,7 @@ struct CommandLine {
   std::vector<std::string> values(const std::string& flag) const;
 };
 
-// "a,b" as its parts. Throws UserError that names the flag where one is empty.
+// "a, b" as its parts, trimmed. Throws UserError that names the flag where one is empty.
 std::vector<std::string> CommaList(const CommandLine& line, const std::string& flag, const std::string& value);
 
 // Which of `values` a flag's value is. Throws UserError that lists them.

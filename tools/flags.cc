@@ -12,6 +12,7 @@
 #include "base/byte_size.h"
 #include "base/compute_threads.h"
 #include "base/log.h"
+#include "base/number_text.h"
 #include "base/suggest.h"
 #include "crema/error.h"
 #include "device/gpu.h"
@@ -86,9 +87,7 @@ void RefuseModelOfZoo(const CommandLine& line) {
 
 int GpuNumber(const CommandLine& line, const std::string& text) {
   int id = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, id);
-  if (error != std::errc() || stop != end || id < 0) {
+  if (!ParseWhole(text, &id) || id < 0) {
     Fail(line, "--gpu=" + FLAGS_gpu + ": the number of a GPU was expected, as in --gpu=0");
   }
   return id;

@@ -1,11 +1,11 @@
 #include "tools/image_flags.h"
 
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
 
 #include "base/input_file.h"
+#include "base/number_text.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "crema/error.h"
@@ -44,9 +44,7 @@ std::vector<float> Values(const CommandLine& line, const std::string& flag, cons
   std::vector<float> values;
   for (const std::string& part : CommaList(line, flag, text)) {
     float value = 0;
-    const char* const end = part.data() + part.size();
-    const auto [rest, error] = std::from_chars(part.data(), end, value);
-    if (error != std::errc() || rest != end || !std::isfinite(value)) {
+    if (!ParseFinite(part, &value)) {
       Fail(line, "--" + flag + "=" + text + ": \"" + part +
                      "\" is no number; expected one for all channels, or blue,green,red");
     }
@@ -58,12 +56,9 @@ std::vector<float> Values(const CommandLine& line, const std::string& flag, cons
 // "HxW".
 void SetResize(const CommandLine& line, const std::string& text, TransformationParameter* transform) {
   uint32_t height = 0, width = 0;
-  const char* const end = text.data() + text.size();
-  const auto first = std::from_chars(text.data(), end, height);
-  const bool cross = first.ec == std::errc() && first.ptr != end && *first.ptr == 'x';
-  const auto second = cross ? std::from_chars(first.ptr + 1, end, width) : first;
-  if (!cross || second.ec != std::errc() || second.ptr != end || height == 0 || width == 0 || height > 65535 ||
-      width > 65535) {
+  const size_t cross = std::min(text.find('x'), text.size() - 1);
+  if (!ParseWhole(text.substr(0, cross), &height) || !ParseWhole(text.substr(cross + 1), &width) || height == 0 ||
+      width == 0 || height > 65535 || width > 65535) {
     Fail(line, "--resize=" + text + ": expected height x width in pixels, as in --resize=256x256");
   }
   transform->set_resize_height(height);

@@ -5,6 +5,23 @@
 
 namespace crema {
 
+namespace {
+
+template <typename Number>
+bool ParseFiniteAs(std::string_view word, Number* value) {
+  if (word.starts_with("+") && !word.starts_with("+-")) word.remove_prefix(1);
+  const char *const begin = word.data(), *const end = begin + word.size();
+  auto [rest, error] = std::from_chars(begin, end, *value);
+  if (error == std::errc::result_out_of_range) {
+    long double wide = 0;
+    error = std::from_chars(begin, end, wide).ec;
+    *value = static_cast<Number>(wide);
+  }
+  return error == std::errc() && rest == end && std::isfinite(*value);
+}
+
+}  // namespace
+
 std::string FormatNumber(double value, const char* format) {
   if (std::isnan(value)) value = std::fabs(value);  // its sign says nothing
   char text[400];                                   // the largest double has 309 digits before the point
@@ -31,6 +48,9 @@ std::string FormatScaled(double value) {
   }
   return FormatNumber(value, value < 9.995 ? "%.2f" : value < 99.95 ? "%.1f" : "%.0f") + unit;
 }
+
+bool ParseFinite(std::string_view word, float* value) { return ParseFiniteAs(word, value); }
+bool ParseFinite(std::string_view word, double* value) { return ParseFiniteAs(word, value); }
 
 std::string FormatSeconds(double seconds) {
   const bool whole = seconds >= 0.9995;

@@ -1,9 +1,12 @@
-// Numbers as people read them.
+// Numbers as people read and write them.
 #ifndef CREMA_BASE_NUMBER_TEXT_H_
 #define CREMA_BASE_NUMBER_TEXT_H_
 
+#include <charconv>
+#include <concepts>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace crema {
 
@@ -15,6 +18,18 @@ std::string FormatCount(int64_t count);
 std::string FormatScaled(double value);
 // "0.123 ms", "12.3 ms", "1.23 s": three digits.
 std::string FormatSeconds(double seconds);
+
+// Whether the whole word is a finite number, "+" before it or not. What is closer to 0 than the type can be is 0.
+bool ParseFinite(std::string_view word, float* value);
+bool ParseFinite(std::string_view word, double* value);
+
+// Whether the whole word is a whole number of the type: digits, of signed types with "-" before them or not.
+template <std::integral Number>
+bool ParseWhole(std::string_view word, Number* value) {
+  const char* const end = word.data() + word.size();
+  const auto [rest, error] = std::from_chars(word.data(), end, *value);
+  return error == std::errc() && rest == end;
+}
 
 }  // namespace crema
 

@@ -1,10 +1,10 @@
 #include "cuda/communicator.h"
 
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
 
+#include "base/number_text.h"
 #include "crema/error.h"
 
 namespace crema::cuda {
@@ -32,8 +32,7 @@ std::chrono::milliseconds StallTime() {
   if (!given || !*given) return kStall;
   const std::string_view text = given;
   uint32_t milliseconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), milliseconds);
-  if (error != std::errc() || end != text.data() + text.size()) {
+  if (!ParseWhole(text, &milliseconds)) {
     throw EnvironmentError(
         "CREMA_GPU_STALL_MS=" + std::string(text) +
         " in the environment: expected how many milliseconds a sum over GPUs may take, 0 for no limit");

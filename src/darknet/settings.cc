@@ -1,14 +1,14 @@
 #include "darknet/settings.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <optional>
 #include <sstream>
 
+#include "base/listed.h"
 #include "base/number_text.h"
 #include "base/printable.h"
 #include "base/suggest.h"
+#include "base/trimmed.h"
 
 namespace crema::darknet {
 
@@ -16,28 +16,29 @@ namespace {
 
 constexpr size_t kMostNumbers = 4096;  // of a list
 
+bool Parse(std::string_view text, float* number) { return ParseFinite(text, number); }
+
+bool Parse(std::string_view text, int64_t* number) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  return ParseWhole(text, number);
+}
+
 template <typename Number>
 std::optional<Number> NumberIn(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  Number number{};
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if constexpr (std::is_floating_point_v<Number>) {
-    if (!std::isfinite(number)) return std::nullopt;
-  }
-  return number;
+  Number number;
+  return Parse(text, &number) ? std::optional(number) : std::nullopt;
 }
 
 // Nothing where one is no number. Darknet's files end some lists with a comma.
 template <typename Number>
 std::optional<std::vector<Number>> ListIn(std::string_view text) {
+  std::vector<std::string> parts = CommaParts(text);
+  if (parts.back().empty()) parts.pop_back();
   std::vector<Number> numbers;
-  while (!text.empty()) {
-    const size_t comma = std::min(text.find(','), text.size());
-    const std::optional<Number> number = NumberIn<Number>(text.substr(0, comma));
+  for (const std::string& part : parts) {
+    const std::optional<Number> number = NumberIn<Number>(part);
     if (!number || numbers.size() == kMostNumbers) return std::nullopt;
     numbers.push_back(*number);
-    text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return numbers;
 }
@@ -100,9 +101,8 @@ std::string Settings::Choice(const std::string& key, const std::string& fallback
                              const std::vector<std::string>& words) {
   const std::string word = Word(key, fallback);
   if (std::find(words.begin(), words.end(), word) != words.end()) return word;
-  std::string known;
-  for (const std::string& other : words) known += (known.empty() ? "" : ", ") + other;
-  Refuse(key, key + "=" + Printable(word) + " is none of " + known + DidYouMean(word, words));
+  Refuse(key,
+         key + "=" + Printable(word) + " is none of " + Listed(words, {.most = kAllNames}) + DidYouMean(word, words));
   return fallback;
 }
 

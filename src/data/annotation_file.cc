@@ -7,11 +7,11 @@
 #include <sstream>
 
 #include "base/lower_case.h"
+#include "base/number_text.h"
 #include "base/suggest.h"
 #include "base/trimmed.h"
 #include "base/utf8.h"
 #include "crema/error.h"
-#include "data/finite_number.h"
 #include "data/text_file.h"
 
 namespace crema {

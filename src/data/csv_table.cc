@@ -7,11 +7,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/number_text.h"
 #include "base/suggest.h"
 #include "crema/error.h"
 #include "data/csv_file.h"
 #include "data/csv_mistakes.h"
-#include "data/finite_number.h"
 
 namespace crema {
 
@@ -30,9 +30,7 @@ bool IsWord(const std::string& text) {
 // Nothing where the text is no whole number from 0.
 std::optional<int> ClassNumber(const std::string& text) {
   int number = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || rest != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
+  return ParseWhole(text, &number) && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
 struct LabelClass {
@@ -100,9 +98,7 @@ size_t TableReader::FindColumn(const std::string& flag, const std::string& name)
                                             "number, from 0 to " + std::to_string(table_.columns - 1));
   }
   size_t index = 0;
-  const char* end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(name.data(), end, index);
-  if (error == std::errc() && rest == end && index < table_.columns) return index;
+  if (ParseWhole(name, &index) && index < table_.columns) return index;
   throw UserError({form_.file, 1, 0}, flag + "=" + name + ": there is no such column; expected " +
                                           (table_.header ? "a name of the header, or " : "") + "a number from 0 to " +
                                           std::to_string(table_.columns - 1) + DidYouMean(name, names));

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <map>
 
 #include "base/number_text.h"
 #include "base/random.h"
+#include "base/trimmed.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -19,17 +19,13 @@ std::vector<DatasetPart> ParseSplit(const std::string& text) {
   };
   std::vector<DatasetPart> parts;
   double sum = 0;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, end - begin);
-    begin = end + 1;
+  for (const std::string& part : CommaParts(text)) {
     const size_t colon = part.find(':');
     if (colon == std::string::npos || colon == 0) fail("\"" + part + "\" is no NAME:SHARE");
     DatasetPart next{part.substr(0, colon), 0};
-    const char *share = part.data() + colon + 1, *share_end = part.data() + part.size();
-    const auto [rest, error] = std::from_chars(share, share_end, next.share);
-    if (error != std::errc() || rest != share_end || !(next.share > 0 && next.share < 1)) {
-      fail("the share \"" + part.substr(colon + 1) + "\" is no number between 0 and 1");
+    const std::string share = part.substr(colon + 1);
+    if (!ParseFinite(share, &next.share) || next.share <= 0 || next.share >= 1) {
+      fail("the share \"" + share + "\" is no number between 0 and 1");
     }
     for (const char c : next.name) {
       if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-') {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -12,9 +11,9 @@
 #include <utility>
 
 #include "base/input_file.h"
+#include "base/number_text.h"
 #include "base/utf8.h"
 #include "crema/error.h"
-#include "data/finite_number.h"
 
 namespace crema {
 
@@ -43,23 +42,17 @@ bool CutAtLastBlank(const std::string& line, std::string* front, std::string* ba
   return true;
 }
 
-// The whole word as a whole number.
-std::errc ParseWhole(std::string_view word, int* value) {
-  const char* end = word.data() + word.size();
-  const auto [rest, error] = std::from_chars(word.data(), end, *value);
-  return error == std::errc() && rest != end ? std::errc::invalid_argument : error;
-}
-
 // Empty, or what is wrong with the line.
 std::string ParseLine(const std::string& line, ImageList::Entry* entry) {
   std::string label;
   if (!CutAtLastBlank(line, &entry->path, &label)) {
     return "expected \"path label\", got \"" + line + "\"; write the class, counted from 0, behind the path";
   }
-  const std::errc error = ParseWhole(label, &entry->label);
-  if (error == std::errc()) return {};
-  if (error == std::errc::result_out_of_range) return "the label " + label + " is too large for a class";
+  if (ParseWhole(label, &entry->label)) return {};
   float number;
+  if (label.find_first_not_of("0123456789", label.starts_with("-") ? 1 : 0) == std::string::npos) {
+    return "the label " + label + " is too large for a class";
+  }
   return "the label \"" + label + "\" is no whole number; number the classes from 0 on" +
          (ParseFinite(label, &number)
               ? ", or say how many numbers follow each path where they are none (label_count of ImageData and "
@@ -96,7 +89,7 @@ std::string ParseClasses(const std::string& label, ImageList* list, ImageList::E
   for (bool first = true;; first = false) {
     const std::string_view word = rest.substr(0, rest.find(','));
     int value = -1;
-    if (ParseWhole(word, &value) != std::errc() || value < 0 || static_cast<size_t>(value) >= count) {
+    if (!ParseWhole(word, &value) || value < 0 || static_cast<size_t>(value) >= count) {
       return "\"" + std::string(word) + "\" of the label \"" + label + "\" is no class from 0 to " +
              std::to_string(count - 1) + " (num_of_labels); write them with commas and without blanks, as in 3,17";
     }
@@ -110,14 +103,14 @@ std::string ParseClasses(const std::string& label, ImageList* list, ImageList::E
 std::string ParseVideo(const std::string& line, const VideoListForm& form, ImageList* list, ImageList::Entry* entry) {
   std::string front, label, number;
   const bool cut = CutAtLastBlank(line, &front, &label) && CutAtLastBlank(front, &entry->path, &number);
-  if (!cut || ParseWhole(number, &entry->number) != std::errc() || entry->number < 0) {
+  if (!cut || !ParseWhole(number, &entry->number) || entry->number < 0) {
     return "expected \"folder " + form.number + " label\", got \"" + line + "\"; write a whole number and the class, " +
            "counted from 0, behind the folder of the frames";
   }
   std::string problem = form.problem(entry->number);
   if (!problem.empty()) return problem;
   if (list->label_count > 0) return ParseClasses(label, list, entry);
-  if (ParseWhole(label, &entry->label) == std::errc()) return {};
+  if (ParseWhole(label, &entry->label)) return {};
   return "the label \"" + label + "\" is no whole number; number the classes from 0 on" +
          (label.find(',') == std::string::npos ? "" : ", or set use_multiple_label and num_of_labels");
 }

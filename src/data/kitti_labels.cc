@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
-#include <sstream>
 
 #include "base/lower_case.h"
+#include "base/number_text.h"
 #include "base/trimmed.h"
 #include "crema/error.h"
-#include "data/finite_number.h"
 #include "data/text_file.h"
 
 namespace crema {
@@ -96,14 +95,13 @@ const KittiClasses& DigitsClasses() {
 
 KittiClasses CustomKittiClasses(std::string_view names) {
   KittiClasses classes;
-  std::istringstream list{std::string(names)};
-  std::string name;
-  for (int number = 0; std::getline(list, name, ','); ++number) {
-    const std::string small = LowerCase(Trimmed(name));
+  if (Trimmed(names).empty()) throw UserError("there are no classes");
+  int number = 0;
+  for (const std::string& name : CommaParts(names)) {
+    const std::string small = LowerCase(name);
     if (small.empty()) throw UserError("class " + std::to_string(number) + " has no name");
-    if (!classes.emplace(small, number).second) throw UserError("class \"" + small + "\" stands twice");
+    if (!classes.emplace(small, number++).second) throw UserError("class \"" + small + "\" stands twice");
   }
-  if (classes.empty()) throw UserError("there are no classes");
   return classes;
 }
 

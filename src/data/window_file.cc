@@ -1,12 +1,12 @@
 #include "data/window_file.h"
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <string_view>
 
 #include "base/input_file.h"
+#include "base/number_text.h"
 #include "base/utf8.h"
 #include "crema/error.h"
 
@@ -55,10 +55,13 @@ class Words {
   Number Get(const char* what) {
     const std::string_view word = Word(what);
     Number number{};
-    const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (error != std::errc() || rest != word.data() + word.size()) {
-      Fail("expected " + std::string(what) + ", got \"" + std::string(word) + "\"");
+    bool read;
+    if constexpr (std::is_integral_v<Number>) {
+      read = ParseWhole(word, &number);
+    } else {
+      read = ParseFinite(word, &number);
     }
+    if (!read) Fail("expected " + std::string(what) + ", got \"" + std::string(word) + "\"");
     return number;
   }
 

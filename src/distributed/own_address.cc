@@ -8,12 +8,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstring>
 #include <memory>
 #include <string_view>
-#include <system_error>
 
+#include "base/number_text.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -127,10 +126,7 @@ NamedAddress ParseNamedAddress(const std::string& text) {
   if (colon != std::string::npos && !text.ends_with(']') && !IsIp6(text)) {
     named.host = text.substr(0, colon);
     port = text.substr(colon + 1);
-    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), named.port);
-    if (error != std::errc() || end != port.data() + port.size() || named.port < 1 || named.port > 65535) {
-      named.host.clear();
-    }
+    if (!ParseWhole(port, &named.port) || named.port < 1 || named.port > 65535) named.host.clear();
   }
   const bool brackets = named.host.starts_with('[') && named.host.ends_with(']');
   const std::string bare = brackets ? named.host.substr(1, named.host.size() - 2) : named.host;

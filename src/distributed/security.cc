@@ -3,11 +3,10 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
-#include <system_error>
 #include <vector>
 
+#include "base/number_text.h"
 #include "crema/error.h"
 #include "distributed/authorized_keys.h"
 #include "distributed/keys.h"
@@ -32,8 +31,7 @@ bool IsEndpoint(std::string_view endpoint, bool listens) {
   if (host.empty() || (!in_brackets && host.find(':') != std::string_view::npos)) return false;
   if (listens && port == "*") return true;
   uint32_t number = 0;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (error != std::errc() || end != port.data() + port.size() || number > 65535) return false;
+  if (!ParseWhole(port, &number) || number > 65535) return false;
   return listens || (number > 0 && host != "*");
 }
 

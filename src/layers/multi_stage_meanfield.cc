@@ -11,7 +11,6 @@
 
 #include "base/number_text.h"
 #include "crema/layer.h"
-#include "data/finite_number.h"
 #include "device/device.h"
 #include "graph/filler.h"
 #include "ops/operations.h"

@@ -1,7 +1,6 @@
 #include "onnx/constant.h"
 
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +8,7 @@
 
 #include "base/bfloat16.h"
 #include "base/float16.h"
+#include "base/number_text.h"
 #include "base/printable.h"
 #include "crema/error.h"
 #include "import/layers.h"
@@ -56,8 +56,7 @@ bool IsWhole(int32_t type) {
 int64_t Number(const TensorProto& tensor, const StringStringEntryProto& entry) {
   const std::string& text = entry.value();
   int64_t number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0) {
+  if (!ParseWhole(text, &number) || number < 0) {
     Fail(tensor, entry.key() + " \"" + text + "\" of its external data is no number of bytes");
   }
   return number;

@@ -3,13 +3,13 @@
 // names and numbers, or lists of numbers, in lines or behind commas. NVIDIA's, for DetectNet: the classes of
 // caffe.layers.detectnet.clustering and mean_ap, whose param_str is numbers in an order, behind commas.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "base/number_text.h"
 #include "base/suggest.h"
 #include "base/trimmed.h"
 #include "schema/upgrade.h"
@@ -41,9 +41,7 @@ std::vector<std::string_view> Cut(std::string_view text) {
 
 std::optional<double> NumberIn(std::string_view text) {
   double number;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) return std::nullopt;
-  return number;
+  return ParseFinite(text, &number) ? std::optional(number) : std::nullopt;
 }
 
 std::vector<double> NumbersIn(std::string_view text) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <random>
 #include <set>
-#include <sstream>
 
 #include "base/check.h"
 #include "base/compute_threads.h"
@@ -21,19 +20,6 @@
 #include "solver/solver_impl.h"
 
 namespace crema {
-
-namespace {
-
-std::vector<std::string> SplitAtCommas(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');) {
-    if (const std::string_view trimmed = Trimmed(part); !trimmed.empty()) parts.emplace_back(trimmed);
-  }
-  return parts;
-}
-
-}  // namespace
 
 Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     : param(file.solver), options(std::move(given)), losses(std::max(1, file.solver.average_loss())) {
@@ -171,7 +157,8 @@ void Solver::Impl::LoadWeights() {
   std::vector<WeightsLoaded> files;
   std::set<std::string> copied;
   for (const std::string& list : lists) {
-    for (const std::string& name : SplitAtCommas(list)) {
+    for (const std::string& name : CommaParts(list)) {
+      if (name.empty()) continue;  // of a comma at the end
       WeightsLoaded& loaded = files.emplace_back();
       loaded.path = FindFile(name, SearchFolders(options));
       const std::vector<LayerWeights> weights = ReadWeights(loaded.path);

@@ -208,6 +208,17 @@ TEST_F(Mistakes, FilesOfTheWrongKindAreNamed) {
   Err({"crema", "probe", "--model=net.prototxt", "--weights=net.prototxt"});
 }
 
+TEST_F(Mistakes, ListsAreReadAlikeEverywhere) {
+  using Words = std::vector<std::string>;
+  for (Words words : {Words{"train", "--solver=solver.prototxt"}, Words{"crema", "time", "--model=net.prototxt"},
+                      Words{"crema", "probe", "--model=net.prototxt"}}) {
+    words.push_back("--weights= a.caffemodel ,b.caffemodel");
+    ExpectSays("\n" + Err(words), "\na.caffemodel: error: there is no such file");
+    words.back() = "--weights=a.caffemodel,,b.caffemodel";
+    ExpectSays(Err(words), "--weights=a.caffemodel,,b.caffemodel: there is nothing beside a comma");
+  }
+}
+
 TEST_F(Mistakes, AbsentFilesAreNamed) {
   const Finished run = RunProgram({"train", "--solver=nothing.prototxt"}, {.folder = folder_.path()});
   EXPECT_TRUE(run.exit_code == 1 || run.exit_code == 2) << run.exit_code;

@@ -227,7 +227,7 @@ TEST_F(Predict, DoesNotDependOnTheBatch) {
 TEST_F(Predict, TakesPreprocessingFromFlags) {
   // Without the net's scale and with means of all but red, the third class gets nothing.
   const Finished run =
-      Run({"--format=csv", "--blob=score", "--scale=1", "--mean_value=0,0,255", "--std_value=1,1,2", "red.png"});
+      Run({"--format=csv", "--blob=score", "--scale=1", "--mean_value=1e-50, 0,+255", "--std_value=1,1,2", "red.png"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.Says("are no probabilities")) << run.err;
   // Red: 15 pixels of (255 - 255) / 2 and one of (0 - 255) / 2, times 1/4.
