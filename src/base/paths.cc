@@ -3,6 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <system_error>
+
+#include "crema/error.h"
+
 namespace crema {
 
 std::string DirectoryOf(const std::string& path) {
@@ -18,6 +23,12 @@ bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 bool IsTaken(const std::string& path) {
   struct stat status;
   return lstat(path.c_str(), &status) == 0;
+}
+
+void MakeFolder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw EnvironmentError("cannot make the folder \"" + path + "\": " + error.message());
 }
 
 std::string FindFile(const std::string& path, const std::vector<std::string>& folders) {

@@ -19,6 +19,9 @@ bool Exists(const std::string& path);
 // Whether something has this name, be it a symbolic link that leads nowhere.
 bool IsTaken(const std::string& path);
 
+// Makes the folder, and those that it is in, where it is absent. Throws EnvironmentError.
+void MakeFolder(const std::string& path);
+
 // A path as a user wrote it: as it is where it exists in the working directory, else in the first of `folders` that has
 // it, else as it is.
 std::string FindFile(const std::string& path, const std::vector<std::string>& folders);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/input_file.h"
 #include "crema/data.pb.h"
 #include "crema/error.h"
 #include "data/dataset_writer.h"
@@ -18,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kPlane = 32 * 32, kPixels = 3 * kPlane;
+constexpr int kKeyDigits = 8;  // files are read whole, and hold far fewer images than that
 
 struct File {
   std::string name;
@@ -71,7 +73,7 @@ void Convert(const CifarConversion& how, const Edition& edition, const std::vect
   datum.set_height(32);
   datum.set_width(32);
   std::string value;
-  int64_t number = 0;
+  uint64_t number = 0;
   for (const File& file : files) {
     const std::string path = how.input + "/" + file.name;
     const std::vector<uint8_t> bytes = ReadRecords(path, edition);
@@ -94,9 +96,7 @@ void Convert(const CifarConversion& how, const Edition& edition, const std::vect
         datum.mutable_data()->append(reinterpret_cast<const char*>(pixels + plane * kPlane), kPlane);
       }
       value = WireBytes(datum);
-      char key[24];
-      std::snprintf(key, sizeof key, "%05lld", static_cast<long long>(number++));
-      writer->Put(part, key, value);
+      writer->Put(part, RecordKey(number++, kKeyDigits), value);
       progress->Add(1, static_cast<int64_t>(value.size()));
     }
   }

@@ -1,15 +1,15 @@
 #include "data/convert_csv.h"
 
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/listed.h"
+#include "base/number_text.h"
 #include "crema/data.pb.h"
 #include "crema/error.h"
 #include "data/class_names.h"
 #include "data/csv_file.h"
-#include "data/finite_number.h"
 #include "schema/wire_bytes.h"
 
 namespace crema {
@@ -50,9 +50,9 @@ std::vector<int> PartsOf(const CsvConversion& how, const CsvTable& table, const 
 }
 
 std::string LabelsText(const CsvTable& table) {
-  std::string names;
-  for (const size_t column : table.labels) names += (names.empty() ? "" : ", ") + table.NameOf(column);
-  return names.empty() ? ", no labels" : ", labels in " + names;
+  std::vector<std::string> names;
+  for (const size_t column : table.labels) names.push_back(table.NameOf(column));
+  return names.empty() ? ", no labels" : ", labels in " + Listed(names);
 }
 
 void SayClasses(const CsvTable& table, const std::vector<int>& part_of, const DatasetTarget& target,
@@ -87,7 +87,8 @@ int64_t ConvertCsv(const CsvConversion& how, const DatasetTarget& target, Progre
 
   CsvFile file(how.form.file);
   std::vector<CsvField> row;
-  std::vector<int64_t> numbers(target.parts.size(), 0);
+  std::vector<uint64_t> numbers(target.parts.size(), 0);
+  const int digits = KeyDigits(table.rows);
   Datum datum;
   datum.set_channels(shape.channels);
   datum.set_height(shape.height);
@@ -110,9 +111,7 @@ int64_t ConvertCsv(const CsvConversion& how, const DatasetTarget& target, Progre
     }
     value = WireBytes(datum);
     const auto part = static_cast<size_t>(part_of[i]);
-    char key[24];
-    std::snprintf(key, sizeof key, "%08lld", static_cast<long long>(numbers[part]++));
-    writer.Put(part, key, value);
+    writer.Put(part, RecordKey(numbers[part]++, digits), value);
     progress->Add(1, static_cast<int64_t>(value.size()));
   }
   writer.Commit();

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <span>
 #include <vector>
 
+#include "base/input_file.h"
 #include "base/random.h"
 #include "crema/error.h"
 #include "data/class_names.h"
@@ -218,10 +218,8 @@ std::string RemedyOf(const ImageList& list) {
 }  // namespace
 
 // Long ones are cut as Caffe's program does; the number tells records apart.
-std::string ImageKey(int64_t place, const std::string& path) {
-  char number[24];
-  std::snprintf(number, sizeof number, "%08lld_", static_cast<long long>(place));
-  return (number + path).substr(0, LmdbWriter::kMaxKeyBytes);
+std::string ImageKey(int64_t place, size_t images, const std::string& path) {
+  return (RecordKey(static_cast<uint64_t>(place), KeyDigits(images)) + "_" + path).substr(0, LmdbWriter::kMaxKeyBytes);
 }
 
 ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how, const DatasetTarget& target,
@@ -273,7 +271,7 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
           first_size = record.size;
           first_path = path;
         }
-        writer.Put(place.part, ImageKey(place.number, path), record.value);
+        writer.Put(place.part, ImageKey(place.number, places.size(), path), record.value);
         progress->Add(1, static_cast<int64_t>(record.value.size()));
       });
   if (done.records == 0) {

@@ -60,7 +60,7 @@ class RecordForm {
 };
 
 // The key of an image at this place, "00000042_cat/1.jpg", cut off where LMDB's keys end.
-std::string ImageKey(int64_t place, const std::string& path);
+std::string ImageKey(int64_t place, size_t images, const std::string& path);
 
 // Writes one Datum for each image under Caffe's keys, "00000042_cat/1.jpg": the number is the place in the list, after
 // shuffling, and in a split within the part. Encoded images that need no resizing are stored as the file has them, with

@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "base/paths.h"
 #include "base/random.h"
 #include "crema/error.h"
 #include "data/image_folder.h"
@@ -60,7 +61,7 @@ class LabelRows : public RecordForm {
       values.insert(values.end(), rows_[i].begin(), rows_[i].end());
       values.resize((most + 1) * kDigitsNumbers);
       datum.mutable_float_data()->Assign(values.begin(), values.end());
-      database_.Put(ImageKey(static_cast<int64_t>(i), list_.entries[i].path), WireBytes(datum));
+      database_.Put(ImageKey(static_cast<int64_t>(i), list_.entries.size(), list_.entries[i].path), WireBytes(datum));
       constexpr size_t kClass = 5;
       for (size_t k = kClass; k < rows_[i].size(); k += kDigitsNumbers) {
         ++(rows_[i][k] > 0 ? done_.objects : done_.ignored);
@@ -155,13 +156,12 @@ KittiConverted ConvertKitti(const KittiConversion& conversion, const DatasetTarg
   }
   const ImageList list = ListImages(conversion, target.seed);
   std::vector<std::vector<KittiObject>> objects = ReadAllLabels(conversion, list);
-  std::error_code error;
-  std::filesystem::create_directories(target.database, error);
-  if (error) throw EnvironmentError("cannot make the folder \"" + target.database + "\": " + error.message());
+  MakeFolder(target.database);
   try {
     return Write(conversion, list, std::move(objects), target, progress);
   } catch (...) {
-    std::filesystem::remove(target.database, error);  // where it is empty
+    std::error_code ignored;
+    std::filesystem::remove(target.database, ignored);  // where it is empty
     throw;
   }
 }

@@ -1,16 +1,15 @@
 #include "data/convert_mnist.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <vector>
 
+#include "base/output_path.h"
 #include "base/random.h"
 #include "crema/data.pb.h"
 #include "crema/error.h"
 #include "data/idx_file.h"
 #include "data/lmdb_writer.h"
-#include "data/output_path.h"
 #include "schema/wire_bytes.h"
 
 namespace crema {
@@ -40,9 +39,7 @@ struct Conversion {
   void Put(int label) {
     datum.set_label(label);
     value = WireBytes(datum);
-    char key[24];
-    std::snprintf(key, sizeof(key), "%08lld", static_cast<long long>(done.records++));
-    writer->Put(key, value);
+    writer->Put(RecordKey(static_cast<uint64_t>(done.records++), digits), value);
     if (progress) progress->Add(1, static_cast<int64_t>(value.size()));
     done.min_label = std::min(done.min_label, label);
     done.max_label = std::max(done.max_label, label);
@@ -50,6 +47,7 @@ struct Conversion {
 
   IdxReader images, labels;
   ProgressLine* progress;
+  const int digits = KeyDigits(static_cast<uint64_t>(images.count()));
   std::optional<LmdbWriter> writer;
   Datum datum;
   std::string value;

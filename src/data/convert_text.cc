@@ -41,6 +41,7 @@ std::vector<uint32_t> NumbersOf(const std::string& text, const TextConversion& h
 void WritePart(const uint32_t* text, int64_t count, int64_t streams, bool bytes, size_t part, DatasetWriter* writer,
                ProgressLine* progress) {
   const int64_t steps = (count - 1) / streams;
+  const int digits = KeyDigits(static_cast<uint64_t>(steps));
   Datum datum;
   datum.set_channels(3);
   datum.set_height(static_cast<int32_t>(streams));
@@ -60,9 +61,7 @@ void WritePart(const uint32_t* text, int64_t count, int64_t streams, bool bytes,
       }
     }
     value = WireBytes(datum);
-    char key[24];
-    std::snprintf(key, sizeof key, "%08lld", static_cast<long long>(t));
-    writer->Put(part, key, value);
+    writer->Put(part, RecordKey(static_cast<uint64_t>(t), digits), value);
     progress->Add(1, static_cast<int64_t>(value.size()));
   }
 }

@@ -16,9 +16,9 @@
 
 #include "base/atomic_file.h"
 #include "base/check.h"
+#include "base/output_path.h"
 #include "base/paths.h"
 #include "crema/error.h"
-#include "data/output_path.h"
 
 namespace crema {
 
@@ -67,14 +67,24 @@ bool HoldsOnlyDatabase(const std::string& folder) {
 
 }  // namespace
 
+int KeyDigits(uint64_t count) {
+  int digits = 8;
+  for (uint64_t beyond = 100'000'000; count > beyond && digits < 19; beyond *= 10) ++digits;
+  return digits;
+}
+
+std::string RecordKey(uint64_t number, int digits) {
+  std::string key = std::to_string(number);
+  if (key.size() < static_cast<size_t>(digits)) key.insert(0, static_cast<size_t>(digits) - key.size(), '0');
+  return key;
+}
+
 LmdbWriter::LmdbWriter(std::string path, Existing existing)
     : path_(existing == Existing::kReplace ? BehindLink(std::move(path)) : WithoutTrailingSlashes(std::move(path))),
       temporary_(TemporaryNameOf(path_)),
       existing_(existing) {
   if (path_.empty()) throw UserError("the path of the database to write is empty");
-  if (existing == Existing::kRefuse && IsTaken(path_)) {
-    throw UserError("\"" + path_ + "\" exists already; remove it, choose another name, or pass --force to replace it");
-  }
+  if (existing == Existing::kRefuse) RefuseTaken(path_);
   CheckReplaced();
   MentionLeftovers(path_);
   if (mkdir(temporary_.c_str(), 0755) != 0) Fail("cannot create " + temporary_, errno);

@@ -11,6 +11,12 @@
 
 namespace crema {
 
+// Digits of the keys of `count` records: as many as let them lie in the order of their numbers, and at least 8.
+int KeyDigits(uint64_t count);
+
+// "00000042": the key of record `number`, or what it begins with.
+std::string RecordKey(uint64_t number, int digits);
+
 // Makes the folder `path` with a data.mdb, whole or not at all: records go to `<path>.tmp.<number>` in transactions of
 // up to 10000 records or 16 MiB, and Commit renames it. Without Commit nothing appears under `path`. Used by one
 // thread. Throws EnvironmentError where the disk is full or not writable.

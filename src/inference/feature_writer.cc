@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
-#include <filesystem>
 #include <utility>
 
 #include "base/atomic_file.h"
 #include "base/hdf5.h"
+#include "base/output_path.h"
+#include "base/paths.h"
 #include "crema/data.pb.h"
 #include "crema/error.h"
 #include "data/lmdb_writer.h"
@@ -21,6 +21,7 @@ namespace crema {
 namespace {
 
 constexpr size_t kBufferedBytes = 1 << 20;
+constexpr int kKeyDigits = 10;                            // of a database; how many records come is not known before
 constexpr char kLabel[] = "label", kRecord[] = "record";  // datasets beside those of the blobs
 
 enum class Form { kCsv, kHdf5, kLmdb, kLabelImages };
@@ -164,9 +165,7 @@ class LmdbFeatureWriter : public FeatureWriter {
     if (label.several.empty()) datum_.set_label(static_cast<int32_t>(std::max<int64_t>(label.number, -1)));
     datum_.mutable_labels()->Assign(label.several.begin(), label.several.end());
     std::copy(rows[0], rows[0] + count_, MakeNumbers(datum_.mutable_float_data(), count_));
-    char key[24];
-    std::snprintf(key, sizeof key, "%010llu", static_cast<unsigned long long>(writer_.records()));
-    writer_.Put(key, WireBytes(datum_));
+    writer_.Put(RecordKey(writer_.records(), kKeyDigits), WireBytes(datum_));
   }
 
   void Commit() override { writer_.Commit(); }
@@ -211,18 +210,16 @@ void CheckFeatureTarget(const FeatureTarget& target, size_t blobs, int views) {
   std::error_code ignored;
   std::string path = target.path;
   while (path.size() > 1 && path.ends_with("/")) path.pop_back();  // else files would not be there
-  const bool exists = std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
-  if (form == Form::kLabelImages && exists && !std::filesystem::is_directory(path, ignored)) {
-    throw UserError(Location{target.path}, "exists already, and is no folder; choose another name");
+  if (form == Form::kLabelImages && IsTaken(path)) {
+    if (!std::filesystem::is_directory(path, ignored)) {
+      throw UserError(Location{target.path}, "exists already, and is no folder; choose another name");
+    }
+    if (target.replace) return;
+    throw UserError(Location{target.path},
+                    "exists already; choose another name, or pass --force to write into it, over files of the same "
+                    "names");
   }
-  if (!target.replace && exists) {
-    throw UserError(
-        Location{target.path},
-        form == Form::kLabelImages
-            ? "exists already; choose another name, or pass --force to write into it, over files of the same "
-              "names"
-            : "exists already; choose another name, or pass --force to replace it");
-  }
+  if (!target.replace) RefuseTaken(path);
 }
 
 std::unique_ptr<FeatureWriter> MakeFeatureWriter(const FeatureTarget& target, const std::vector<FeatureBlob>& blobs) {

@@ -242,6 +242,17 @@ TEST(Lmdb, WhatMayNotBeReadIsAnEnvironmentError) {
   chmod((folder / "db").c_str(), 0755);
 }
 
+TEST(LmdbWriter, KeysLieInTheOrderOfTheirNumbers) {
+  EXPECT_EQ(RecordKey(42, KeyDigits(1)), "00000042");
+  EXPECT_EQ(KeyDigits(100'000'000), 8);
+  EXPECT_EQ(KeyDigits(100'000'001), 9);
+  EXPECT_EQ(KeyDigits(10'000'000'000), 10);
+  // Of enwik9 in 8 streams, say.
+  const int digits = KeyDigits(125'000'000);
+  EXPECT_LT(RecordKey(10'000'001, digits), RecordKey(100'000'000, digits));
+  EXPECT_EQ(RecordKey(124'999'999, digits), "124999999");
+}
+
 TEST(LmdbWriter, RefusesWhatExistsUnlessToldToReplaceIt) {
   TemporaryFolder folder;
   testing::WriteRecords(folder / "db", {"old", "older"});

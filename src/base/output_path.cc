@@ -1,4 +1,4 @@
-#include "data/output_path.h"
+#include "base/output_path.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -62,6 +62,17 @@ void MentionLeftovers(const std::string& path) {
     LOG(WARNING) << DirectoryOf(path) << "/" << name
                  << " is of a conversion that still runs or was killed; remove it if none runs";
   }
+}
+
+void RefuseTaken(const std::string& output) {
+  if (!IsTaken(output)) return;
+  throw UserError(Location{output}, "exists already; choose another name, or pass --force to replace it");
+}
+
+void CheckOutputFile(const std::string& output, bool replace, const std::vector<std::string>& inputs) {
+  RefuseOutputInInputs(output, inputs);
+  if (!replace) RefuseTaken(output);
+  const AtomicFile probe(output);
 }
 
 }  // namespace crema
