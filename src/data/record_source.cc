@@ -55,6 +55,8 @@ std::shared_ptr<const RecordSource> OpenRecordSource(const std::string& path) {
   return OpenLmdb(path);
 }
 
+bool IsDatabaseFolder(const std::string& path) { return Exists(path + "/data.mdb") || LooksLikeLevelDb(path); }
+
 bool RecordSourceExists(const std::string& path) {
   struct stat status;
   return !path.empty() && (stat(path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR));

@@ -40,6 +40,9 @@ class RecordSource {
 // or of another format, EnvironmentError where it may not be read.
 std::shared_ptr<const RecordSource> OpenRecordSource(const std::string& path);
 
+// Whether `path` is the folder of an LMDB, or of a LevelDB, which OpenRecordSource names the remedy of.
+bool IsDatabaseFolder(const std::string& path);
+
 // Whether something exists at `path`, readable or not.
 bool RecordSourceExists(const std::string& path);
 

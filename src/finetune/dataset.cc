@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/input_file.h"
 #include "crema/error.h"
 #include "data/annotated_record.h"
 #include "data/dataset_split.h"
@@ -20,11 +21,6 @@ namespace crema {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool IsDatabase(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(fs::path(path) / "data.mdb", ignored);
-}
 
 // Decodes every image of the list; those that are not whole go from it to `broken`.
 void TakeOutBroken(int threads, ProgressLine* progress, ImageList* list, Dataset* dataset) {
@@ -252,12 +248,13 @@ Dataset FindDataset(const DatasetRequest& request) {
   const auto labels_of = [&request](const std::string& database) {
     return request.labels.empty() ? LabelsBeside(database) : request.labels;
   };
-  if (IsDatabase(data)) {
+  if (IsDatabaseFolder(data)) {
+    OpenRecordSource(data);  // a LevelDB is to be converted before all else
     if (request.validation.empty()) {
       throw UserError("--data=" + data + " is a database; give another one to validate with: --val=DB");
     }
     FromDatabases(request, data, request.validation, labels_of(data), &dataset);
-  } else if (IsDatabase(train) && IsDatabase(validation)) {
+  } else if (IsDatabaseFolder(train) && IsDatabaseFolder(validation)) {
     Refuse("--val", request.validation, "\"" + validation + "\" belongs to --data=" + data + " and is validated with");
     FromDatabases(request, train, validation, labels_of(train), &dataset);
   } else if (fs::is_directory(data, ignored)) {

@@ -73,10 +73,6 @@ std::vector<std::string> EvaluationData::MatchClasses(const std::vector<std::str
   return labels;
 }
 
-bool IsDatabaseFolder(const std::string& path) {
-  return fs::exists(path + "/data.mdb") || fs::exists(path + "/CURRENT");
-}
-
 EvaluationData OpenEvaluationData(const std::string& path, const std::string& root, const ScoringNet& scoring) {
   if (path.empty()) {
     if (!scoring.database.empty()) return OpenDatabase(scoring.database);
@@ -103,14 +99,6 @@ EvaluationData OpenEvaluationData(const std::string& path, const std::string& ro
   if (IsDatabaseFolder(path)) return OpenDatabase(path);
   LeftOut left_out;
   return {path, ListImageFolder(path, &left_out)};
-}
-
-void MakeFolder(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error || !fs::is_directory(path)) {
-    throw EnvironmentError("cannot make the folder \"" + path + "\": " + error.message());
-  }
 }
 
 }  // namespace crema

@@ -34,15 +34,9 @@ class EvaluationData {
   ImageList list_;  // empty of databases
 };
 
-// Whether the folder is that of a database, an LMDB or LevelDB.
-bool IsDatabaseFolder(const std::string& path);
-
 // Opens the folder of a database, a folder with one folder for each class, or a list file whose paths `root` stands
 // before; `path` empty: what the net names for its TEST phase. Throws UserError where it is none of them.
 EvaluationData OpenEvaluationData(const std::string& path, const std::string& root, const ScoringNet& scoring);
-
-// Makes the folder, and those that it is in, where it is absent. Throws EnvironmentError.
-void MakeFolder(const std::string& path);
 
 }  // namespace crema
 

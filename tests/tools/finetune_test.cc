@@ -260,6 +260,8 @@ TEST_F(Finetune, MistakesAreNamed) {
             0);
   expect({model, "--data=db", "--val=db", "--output=out", "--from_scratch"},
          "record \"00000002_photos/red/1.jpg\" of db has the label 2000000000");
+  folder_.Write("old/CURRENT", "MANIFEST-000002\n");
+  expect({model, "--data=old", "--output=out", "--from_scratch"}, "\"old\" is a LevelDB, and only LMDB is read");
   fs::create_directories(folder_ / "photos/void");
   expect({model, "--data=photos", "--output=out", "--from_scratch"}, "photos/void\" holds no image");
 }
