@@ -2,13 +2,13 @@
 #include <gflags/gflags.h>
 
 #include <cstdio>
-#include <filesystem>
 
+#include "base/output_path.h"
 #include "crema/error.h"
 #include "data/image_statistics.h"
 #include "data/mean_file.h"
-#include "data/output_path.h"
 #include "data_tools/dataset_flags.h"
+#include "data_tools/program.h"
 
 namespace crema::tools {
 
@@ -24,10 +24,7 @@ int Run(const CommandLine& line) {
     RejectFlag(line, "--backend=" + FLAGS_backend + ": expected lmdb");
   }
   if (line.arguments.size() > 1 && file.empty()) throw UserError("the path of OUTPUT_FILE is empty");
-  RefuseOutputInInputs(file, {database});
-  if (!file.empty() && !FLAGS_force && std::filesystem::exists(file)) {
-    throw UserError("\"" + file + "\" exists already; remove it, choose another name, or pass --force to replace it");
-  }
+  if (!file.empty()) CheckOutputFile(file, FLAGS_force, {database});
   ProgressLine progress("images");
   const auto source = OpenRecordSource(database);
   const ImageStatistics statistics = ComputeImageStatistics(*source, FLAGS_threads, &progress);
@@ -45,8 +42,10 @@ int Run(const CommandLine& line) {
   return kExitSuccess;
 }
 
-const Command& ComputeImageMean() {
-  static const Command command = {
+}  // namespace
+
+Command ProgramCommand() {
+  return {
       .name = "compute_image_mean",
       .summary = "the mean image of a database, and mean and standard deviation of its channels",
       .usage = "[flags] INPUT_DB [OUTPUT_FILE]",
@@ -67,13 +66,6 @@ const Command& ComputeImageMean() {
       .max_arguments = 2,
       .run = Run,
   };
-  return command;
 }
-
-}  // namespace
 
 }  // namespace crema::tools
-
-int main(int argc, char** argv) {
-  return crema::tools::RunCommand(crema::tools::ComputeImageMean(), "compute_image_mean", {argv + 1, argv + argc});
-}

@@ -5,6 +5,7 @@
 #include "data/convert_annotated.h"
 #include "data_tools/conversion_flags.h"
 #include "data_tools/dataset_flags.h"
+#include "data_tools/program.h"
 
 DEFINE_string(anno_type, "detection", "what annotations are");
 DEFINE_string(label_type, "xml", "format of annotations");
@@ -89,8 +90,10 @@ std::vector<Flag> Flags() {
   return flags;
 }
 
-const Command& ConvertAnnoset() {
-  static const Command command = {
+}  // namespace
+
+Command ProgramCommand() {
+  return {
       .name = "convert_annoset",
       .summary = "images with boxes to an LMDB that AnnotatedData layers read, as SSD's program writes it",
       .usage = "[flags] ROOTFOLDER/ LISTFILE DB",
@@ -111,13 +114,6 @@ const Command& ConvertAnnoset() {
       .max_arguments = 3,
       .run = Run,
   };
-  return command;
 }
-
-}  // namespace
 
 }  // namespace crema::tools
-
-int main(int argc, char** argv) {
-  return crema::tools::RunCommand(crema::tools::ConvertAnnoset(), "convert_annoset", {argv + 1, argv + argc});
-}

@@ -3,6 +3,7 @@
 
 #include "data/convert_cifar.h"
 #include "data_tools/dataset_flags.h"
+#include "data_tools/program.h"
 
 DEFINE_bool(coarse, false, "superclasses");
 DEFINE_bool(bgr, false, "blue, green, red");
@@ -25,8 +26,10 @@ int Run(const CommandLine& line) {
   return kExitSuccess;
 }
 
-const Command& ConvertCifarData() {
-  static const Command command = {
+}  // namespace
+
+Command ProgramCommand() {
+  return {
       .name = "convert_cifar_data",
       .summary = "convert the binary version of CIFAR-10 or CIFAR-100 to LMDBs that Data layers read",
       .usage = "[flags] INPUT_FOLDER OUTPUT_FOLDER [DB_TYPE]",
@@ -47,13 +50,6 @@ const Command& ConvertCifarData() {
       .max_arguments = 3,
       .run = Run,
   };
-  return command;
 }
-
-}  // namespace
 
 }  // namespace crema::tools
-
-int main(int argc, char** argv) {
-  return crema::tools::RunCommand(crema::tools::ConvertCifarData(), "convert_cifar_data", {argv + 1, argv + argc});
-}

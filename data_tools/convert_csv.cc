@@ -3,15 +3,16 @@
 
 #include <gflags/gflags.h>
 
-#include <charconv>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/number_text.h"
+#include "base/trimmed.h"
 #include "crema/error.h"
 #include "data/class_names.h"
 #include "data_tools/dataset_flags.h"
+#include "data_tools/program.h"
 
 DEFINE_string(header, "auto", "whether the first row holds names");
 DEFINE_string(label_column, "", "the column of the labels");
@@ -30,15 +31,13 @@ ImageSize FeaturesShape(const CommandLine& line) {
   ImageSize shape;
   if (FLAGS_features_shape.empty()) return shape;
   constexpr int kMost = 1 << 20;
-  const char *at = FLAGS_features_shape.data(), *const end = at + FLAGS_features_shape.size();
-  bool sound = true;
-  for (int* extent : {&shape.channels, &shape.height, &shape.width}) {
-    if (extent != &shape.channels) sound = sound && at != end && *at++ == ',';
-    const auto [behind, error] = std::from_chars(at, end, *extent);
-    sound = sound && error == std::errc() && *extent > 0 && *extent <= kMost;
-    at = behind;
+  const std::vector<std::string> parts = CommaParts(FLAGS_features_shape);
+  int* const extents[] = {&shape.channels, &shape.height, &shape.width};
+  bool sound = parts.size() == std::size(extents);
+  for (size_t i = 0; sound && i < parts.size(); ++i) {
+    sound = ParseWhole(parts[i], extents[i]) && *extents[i] > 0 && *extents[i] <= kMost;
   }
-  if (!sound || at != end) {
+  if (!sound) {
     RejectFlag(line, "--features_shape=" + FLAGS_features_shape + ": expected channels,height,width, as in 3,32,32");
   }
   return shape;
@@ -86,8 +85,10 @@ int Run(const CommandLine& line) {
   return kExitSuccess;
 }
 
-const Command& ConvertCsvCommand() {
-  static const Command command = {
+}  // namespace
+
+Command ProgramCommand() {
+  return {
       .name = "convert_csv",
       .summary = "a table of numbers, separated by commas, to an LMDB that Data layers read",
       .usage = "[flags] FILE DB",
@@ -133,13 +134,6 @@ const Command& ConvertCsvCommand() {
       .max_arguments = 2,
       .run = Run,
   };
-  return command;
 }
-
-}  // namespace
 
 }  // namespace crema::tools
-
-int main(int argc, char** argv) {
-  return crema::tools::RunCommand(crema::tools::ConvertCsvCommand(), "convert_csv", {argv + 1, argv + argc});
-}

@@ -10,6 +10,7 @@
 #include "data/image_folder.h"
 #include "data_tools/conversion_flags.h"
 #include "data_tools/dataset_flags.h"
+#include "data_tools/program.h"
 
 DEFINE_int32(label_count, 0, "numbers that follow each path");
 DEFINE_string(labels, "", "names of the classes");
@@ -73,8 +74,10 @@ std::vector<Flag> Flags() {
   return flags;
 }
 
-const Command& ConvertImageset() {
-  static const Command command = {
+}  // namespace
+
+Command ProgramCommand() {
+  return {
       .name = "convert_imageset",
       .summary = "images to an LMDB that Data layers read, as Caffe's program writes it",
       .usage = "[flags] ROOTFOLDER/ LISTFILE DB | [flags] FOLDER DB",
@@ -95,13 +98,6 @@ const Command& ConvertImageset() {
       .max_arguments = 3,
       .run = Run,
   };
-  return command;
 }
-
-}  // namespace
 
 }  // namespace crema::tools
-
-int main(int argc, char** argv) {
-  return crema::tools::RunCommand(crema::tools::ConvertImageset(), "convert_imageset", {argv + 1, argv + argc});
-}

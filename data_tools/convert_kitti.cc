@@ -8,6 +8,7 @@
 
 #include "crema/error.h"
 #include "data_tools/dataset_flags.h"
+#include "data_tools/program.h"
 
 DEFINE_int32(pad_width, 0, "width after padding");
 DEFINE_int32(pad_height, 0, "height after padding");
@@ -71,8 +72,10 @@ Flag Side(const std::string& name, const std::string& help) {
   return {.name = name, .value = "N", .help = help, .min = 0, .max = kMostPixelsPerSide};
 }
 
-const Command& ConvertKittiCommand() {
-  static const Command command = {
+}  // namespace
+
+Command ProgramCommand() {
+  return {
       .name = "convert_kitti",
       .summary = "images with KITTI's text files of objects to the two LMDBs of a DetectNet, as DIGITS makes them",
       .usage = "[flags] IMAGES/ LABELS/ DB",
@@ -105,13 +108,6 @@ const Command& ConvertKittiCommand() {
       .max_arguments = 3,
       .run = Run,
   };
-  return command;
 }
-
-}  // namespace
 
 }  // namespace crema::tools
-
-int main(int argc, char** argv) {
-  return crema::tools::RunCommand(crema::tools::ConvertKittiCommand(), "convert_kitti", {argv + 1, argv + argc});
-}

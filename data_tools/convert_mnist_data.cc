@@ -3,6 +3,7 @@
 
 #include "data/convert_mnist.h"
 #include "data_tools/dataset_flags.h"
+#include "data_tools/program.h"
 
 namespace crema::tools {
 
@@ -27,8 +28,10 @@ int Run(const CommandLine& line) {
   return kExitSuccess;
 }
 
-const Command& ConvertMnistData() {
-  static const Command command = {
+}  // namespace
+
+Command ProgramCommand() {
+  return {
       .name = "convert_mnist_data",
       .summary = "convert MNIST's files to an LMDB that Data layers read",
       .usage = "[flags] IMAGES_FILE LABELS_FILE DB",
@@ -44,13 +47,6 @@ const Command& ConvertMnistData() {
       .max_arguments = 3,
       .run = Run,
   };
-  return command;
 }
-
-}  // namespace
 
 }  // namespace crema::tools
-
-int main(int argc, char** argv) {
-  return crema::tools::RunCommand(crema::tools::ConvertMnistData(), "convert_mnist_data", {argv + 1, argv + argc});
-}

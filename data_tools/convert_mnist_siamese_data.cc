@@ -3,6 +3,7 @@
 
 #include "data/convert_mnist.h"
 #include "data_tools/dataset_flags.h"
+#include "data_tools/program.h"
 
 namespace crema::tools {
 
@@ -22,8 +23,10 @@ int Run(const CommandLine& line) {
   return kExitSuccess;
 }
 
-const Command& ConvertMnistSiameseData() {
-  static const Command command = {
+}  // namespace
+
+Command ProgramCommand() {
+  return {
       .name = "convert_mnist_siamese_data",
       .summary = "convert MNIST's files to an LMDB of pairs, for nets with ContrastiveLoss",
       .usage = "[flags] IMAGES_FILE LABELS_FILE DB",
@@ -41,14 +44,6 @@ const Command& ConvertMnistSiameseData() {
       .max_arguments = 3,
       .run = Run,
   };
-  return command;
 }
-
-}  // namespace
 
 }  // namespace crema::tools
-
-int main(int argc, char** argv) {
-  return crema::tools::RunCommand(crema::tools::ConvertMnistSiameseData(), "convert_mnist_siamese_data",
-                                  {argv + 1, argv + argc});
-}

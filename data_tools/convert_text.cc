@@ -4,6 +4,7 @@
 #include <gflags/gflags.h>
 
 #include "data_tools/dataset_flags.h"
+#include "data_tools/program.h"
 
 DEFINE_string(unit, "char", "what the net reads");
 DEFINE_int32(streams, 0, "streams");
@@ -31,8 +32,10 @@ int Run(const CommandLine& line) {
   return kExitSuccess;
 }
 
-const Command& ConvertTextCommand() {
-  static const Command command = {
+}  // namespace
+
+Command ProgramCommand() {
+  return {
       .name = "convert_text",
       .summary = "a text to an LMDB of parallel streams, for recurrent nets",
       .usage = "--streams=N --vocabulary=FILE [flags] FILE DB",
@@ -66,13 +69,6 @@ const Command& ConvertTextCommand() {
       .max_arguments = 2,
       .run = Run,
   };
-  return command;
 }
-
-}  // namespace
 
 }  // namespace crema::tools
-
-int main(int argc, char** argv) {
-  return crema::tools::RunCommand(crema::tools::ConvertTextCommand(), "convert_text", {argv + 1, argv + argc});
-}

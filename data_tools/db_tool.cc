@@ -5,6 +5,7 @@
 #include <iostream>
 #include <set>
 
+#include "base/number_text.h"
 #include "crema/error.h"
 #include "data/class_names.h"
 #include "data/convert_leveldb.h"
@@ -12,6 +13,7 @@
 #include "data/inspect_database.h"
 #include "data/label_map.h"
 #include "data_tools/dataset_flags.h"
+#include "data_tools/program.h"
 
 DEFINE_string(labels, "", "names of the classes");
 DEFINE_string(key, "", "key of a record");
@@ -73,10 +75,9 @@ int Peek(const CommandLine& line, const RecordSource& source) {
   } else if (line.arguments.size() > 2) {
     ExpectWords(line, 3, "db_tool peek DB [N]");
     const std::string& word = line.arguments[2];
-    if (word.empty() || word.size() > 9 || word.find_first_not_of("0123456789") != std::string::npos) {
+    if (!ParseWhole(word, &count) || count > 999'999'999) {
       RejectFlag(line, "\"" + word + "\" is no number of records; expected db_tool peek DB [N]");
     }
-    count = std::stoull(word);
   }
   for (uint64_t i = begin; i < std::min(source.count(), begin + count); ++i) std::cout << DescribeFields(source, i);
   return kExitSuccess;
@@ -137,8 +138,10 @@ int Run(const CommandLine& line) {
   RejectFlag(line, "\"" + line.arguments[0] + "\": expected info, verify, peek, export or convert");
 }
 
-const Command& DbTool() {
-  static const Command command = {
+}  // namespace
+
+Command ProgramCommand() {
+  return {
       .name = "db_tool",
       .summary = "look at a database: what it holds, whether it is whole, its images; convert LevelDBs",
       .usage = "info DB|verify DB|peek DB [N]|export DB FOLDER|convert LEVELDB DB [flags]",
@@ -171,13 +174,6 @@ const Command& DbTool() {
       .max_arguments = 3,
       .run = Run,
   };
-  return command;
 }
-
-}  // namespace
 
 }  // namespace crema::tools
-
-int main(int argc, char** argv) {
-  return crema::tools::RunCommand(crema::tools::DbTool(), "db_tool", {argv + 1, argv + argc});
-}
