@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/input_file.h"
 #include "crema/error.h"
 #include "data/image_list_loader.h"
 

@@ -1,11 +1,10 @@
 // crema bn_statistics: what layers that normalise by the batch see of the training data.
 #include <gflags/gflags.h>
 
-#include <filesystem>
 #include <iostream>
 
+#include "base/output_path.h"
 #include "crema/error.h"
-#include "data/output_path.h"
 #include "data/progress_line.h"
 #include "inference/batch_statistics.h"
 #include "solver/snapshot.h"
@@ -40,10 +39,7 @@ int Run(const CommandLine& line) {
   if (!FLAGS_output.ends_with(".caffemodel")) {
     Fail(line, "--output=" + FLAGS_output + ": expected a name that ends in .caffemodel");
   }
-  RefuseOutputInInputs(FLAGS_output, CommaList(line, "weights", FLAGS_weights));
-  if (!FLAGS_force && std::filesystem::exists(FLAGS_output)) {
-    throw UserError(Location{FLAGS_output}, "exists already; choose another name, or pass --force to replace it");
-  }
+  CheckOutputFile(FLAGS_output, FLAGS_force, CommaList(line, "weights", FLAGS_weights));
   ApplyThreads();
   NetOptions options = NetOptionsOf(line);
   options.phase = TRAIN;

@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "base/output_path.h"
+#include "base/paths.h"
 #include "data/class_names.h"
-#include "data/output_path.h"
 #include "data/progress_line.h"
+#include "data/record_source.h"
 #include "inference/evaluation_data.h"
 #include "inference/image_evaluation.h"
 #include "report/classification_writers.h"
@@ -23,12 +25,6 @@ DEFINE_int32(worst, 20, "images with the highest loss to name");
 namespace crema::tools {
 
 namespace {
-
-void WriteFile(const std::string& path, const std::string& text) {
-  AtomicFile file(path);
-  file.Write(text);
-  file.Commit();
-}
 
 int Run(const CommandLine& line) {
   ApplyThreads();
@@ -79,10 +75,11 @@ int Run(const CommandLine& line) {
   std::cout << EvaluationText(evaluation);
   if (predictions) {
     predictions->Commit();
-    WriteFile(FLAGS_output + "/report.json",
-              EvaluationJson(evaluation, {FLAGS_model, FLAGS_weights, data.name(), run_options.views}));
-    WriteFile(FLAGS_output + "/confusion.csv", ConfusionCsv(evaluation.report));
-    WriteFile(FLAGS_output + "/confusion.svg", ConfusionSvg(evaluation.report, FLAGS_model + " on " + data.name()));
+    WriteWholeFile(FLAGS_output + "/report.json",
+                   EvaluationJson(evaluation, {FLAGS_model, FLAGS_weights, data.name(), run_options.views}));
+    WriteWholeFile(FLAGS_output + "/confusion.csv", ConfusionCsv(evaluation.report));
+    WriteWholeFile(FLAGS_output + "/confusion.svg",
+                   ConfusionSvg(evaluation.report, FLAGS_model + " on " + data.name()));
     std::cout << "\nwrote report.json, predictions.csv, confusion.csv and confusion.svg into " << FLAGS_output << "\n";
   }
   return kExitSuccess;

@@ -112,9 +112,7 @@ int Run(const CommandLine& line) {
   PrintWarnings(model.notes);
   RefuseUnused(line, weights, model.weights);
   CheckMissing(line, model.weights, model.needed);
-  AtomicFile output(FLAGS_output);
-  output.Write(model.bytes);
-  output.Commit();
+  WriteWholeFile(FLAGS_output, model.bytes);
 
   std::cout << FLAGS_output << ": " << model.layers << " layers in " << model.nodes << " nodes, "
             << FormatCount(model.parameters) << " parameters, " << FormatBytes(model.bytes.size()) << "\n";

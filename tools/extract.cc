@@ -5,13 +5,15 @@
 #include <limits>
 #include <utility>
 
+#include "base/input_file.h"
+#include "base/output_path.h"
 #include "base/paths.h"
 #include "compiler/selection.h"
 #include "crema/error.h"
 #include "data/hdf5_files.h"
 #include "data/image_folder.h"
 #include "data/image_list.h"
-#include "data/output_path.h"
+#include "data/record_source.h"
 #include "distributed/data_fingerprint.h"
 #include "graph/boundary_types.h"
 #include "image/codec.h"

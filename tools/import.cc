@@ -2,14 +2,13 @@
 #include "darknet/import.h"
 
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <system_error>
 
 #include "base/atomic_file.h"
+#include "base/input_file.h"
 #include "base/number_text.h"
 #include "base/paths.h"
 #include "base/printable.h"
@@ -62,9 +61,7 @@ bool HoldsSomethingElse(const std::string& path, uint64_t size, const std::funct
   const uint64_t present = std::filesystem::file_size(path, absent);
   if (absent) return IsTaken(path);  // by a folder, or a link to nowhere
   if (present != size) return true;
-  std::ifstream stream(path, std::ios::binary);
-  const std::string held((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  return held != bytes();
+  return ReadFileText(path) != bytes();
 }
 
 // Nets are made to be edited after they are written. weights: the file, empty where none is written.

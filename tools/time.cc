@@ -3,7 +3,7 @@
 #include <iostream>
 #include <span>
 
-#include "base/atomic_file.h"
+#include "base/output_path.h"
 #include "crema/error.h"
 #include "graph/program.h"
 #include "report/assumed_inputs.h"
@@ -85,8 +85,7 @@ int RunData(const CommandLine& line) {
 
 int Run(const CommandLine& line) {
   if (WantsData(line)) return RunData(line);
-  // Better to know before measuring.
-  if (!FLAGS_profile.empty()) AtomicFile probe(FLAGS_profile);
+  if (!FLAGS_profile.empty()) CheckOutputFile(FLAGS_profile, true, {FLAGS_model});
   ApplyThreads();
   NetOptions options = NetOptionsOf(line);
   options.backward = options.phase == TRAIN;

@@ -94,6 +94,12 @@ void AtomicFile::Commit() {
   if (flush_) SyncDirectory(DirectoryOf(path_));
 }
 
+void WriteWholeFile(const std::string& path, std::string_view bytes, AtomicFileOptions options) {
+  AtomicFile file(path, options);
+  file.Write(bytes);
+  file.Commit();
+}
+
 void SyncDirectory(const std::string& directory) {
   const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;

@@ -56,6 +56,9 @@ class AtomicFile {
   uint32_t crc32_ = 0;
 };
 
+// A file that is one text.
+void WriteWholeFile(const std::string& path, std::string_view bytes, AtomicFileOptions options = {});
+
 // Makes a rename inside `directory` durable.
 void SyncDirectory(const std::string& directory);
 

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 
 #include "crema/error.h"
@@ -38,6 +40,26 @@ bool IsNamedPipe(const std::string& path) {
 bool IsAbsent(const std::string& path) {
   struct stat status;
   return ::stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+template <typename Bytes>
+Bytes ReadWhole(const std::string& path) {
+  if (const std::string other = OtherThanFile(path); !other.empty()) {
+    throw EnvironmentError("cannot read \"" + path + "\": it " + other);
+  }
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (!file) throw EnvironmentError("cannot open \"" + path + "\": " + std::strerror(errno));
+  Bytes bytes;
+  size_t used = 0;
+  for (;;) {
+    bytes.resize(used + (used == 0 ? size_t{1} << 16 : used));
+    const size_t read = std::fread(bytes.data() + used, 1, bytes.size() - used, file.get());
+    used += read;
+    if (read == 0) break;
+  }
+  if (std::ferror(file.get())) throw EnvironmentError("cannot read \"" + path + "\": " + std::strerror(errno));
+  bytes.resize(used);
+  return bytes;
 }
 
 }  // namespace
@@ -81,5 +103,9 @@ void CheckRegularFile(const std::string& path, const std::string& kind) {
   if (std::filesystem::is_regular_file(path, ignored)) return;
   throw UserError({path}, "is a pipe; expected a " + kind + " file");
 }
+
+std::vector<uint8_t> ReadFileBytes(const std::string& path) { return ReadWhole<std::vector<uint8_t>>(path); }
+
+std::string ReadFileText(const std::string& path) { return ReadWhole<std::string>(path); }
 
 }  // namespace crema

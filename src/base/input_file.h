@@ -2,7 +2,9 @@
 #ifndef CREMA_BASE_INPUT_FILE_H_
 #define CREMA_BASE_INPUT_FILE_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace crema {
 
@@ -24,6 +26,10 @@ void ExpectFile(const std::string& path, const std::string& what);
 void CheckReadableFile(const std::string& path, const std::string& kind);
 // The same, and UserError where it is any pipe.
 void CheckRegularFile(const std::string& path, const std::string& kind);
+
+// All bytes of a file. Throws EnvironmentError where it cannot be read.
+std::vector<uint8_t> ReadFileBytes(const std::string& path);
+std::string ReadFileText(const std::string& path);
 
 }  // namespace crema
 

@@ -78,15 +78,9 @@ void CheckCurveFile(const std::string& path, bool table) {
 void WriteCurves(const std::vector<TrainingRun>& runs, const CurveOptions& options, const std::string& path) {
   CheckCurveFile(path, true);
   if (IsEventFolder(path)) return EventFolder(path).Write(runs);
-  AtomicFile file(path);
-  if (path.ends_with(".csv")) {
-    file.Write(CurvesCsv(runs));
-  } else if (path.ends_with(".html")) {
-    file.Write(CurvesHtml(runs, options));
-  } else {
-    file.Write(kXmlHead + CurvesSvg(runs, options));
-  }
-  file.Commit();
+  WriteWholeFile(path, path.ends_with(".csv")    ? CurvesCsv(runs)
+                       : path.ends_with(".html") ? CurvesHtml(runs, options)
+                                                 : kXmlHead + CurvesSvg(runs, options));
 }
 
 }  // namespace crema

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/input_file.h"
 #include "base/number_text.h"
 #include "crema/annotation.pb.h"
 #include "crema/error.h"

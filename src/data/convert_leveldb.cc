@@ -5,10 +5,10 @@
 #include <span>
 
 #include "base/leveldb.h"
+#include "base/output_path.h"
 #include "base/printable.h"
 #include "crema/error.h"
 #include "data/lmdb_writer.h"
-#include "data/output_path.h"
 
 namespace crema {
 

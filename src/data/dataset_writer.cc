@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "base/output_path.h"
 #include "base/paths.h"
 #include "crema/error.h"
 #include "data/image_list.h"
-#include "data/output_path.h"
 #include "image/codec.h"
 
 namespace crema {

@@ -7,9 +7,10 @@
 #include <set>
 
 #include "base/atomic_file.h"
+#include "base/output_path.h"
+#include "base/paths.h"
 #include "crema/error.h"
 #include "data/ordered_work.h"
-#include "data/output_path.h"
 #include "data/record_image.h"
 #include "image/codec.h"
 
@@ -71,12 +72,6 @@ std::map<std::string, size_t> NamedFolders(const std::vector<std::string>& names
   return classes;
 }
 
-void MakeFolder(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw EnvironmentError("cannot make the folder \"" + folder + "\": " + error.message());
-}
-
 // Of the first record; 0 where it has a class, or objects.
 size_t LabelsOf(const RecordSource& source, const DatabaseExport& how) {
   RecordImage first;
@@ -121,17 +116,12 @@ int64_t ExportDatabase(const RecordSource& source, const DatabaseExport& how, Pr
         if (folders.insert(folder).second) MakeFolder(folder);
         char name[32];
         std::snprintf(name, sizeof name, "/%08lld.%s", static_cast<long long>(i), file.extension);
-        AtomicFile out(folder + name, {.replace = false, .flush = false});
-        out.Write(file.bytes.data(), file.bytes.size());
-        out.Commit();
+        const std::string_view bytes(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
+        WriteWholeFile(folder + name, bytes, {.replace = false, .flush = false});
         if (labels > 0) list += std::string(name + 1) + " " + file.labels + "\n";
         progress->Add(1, static_cast<int64_t>(file.bytes.size()));
       });
-  if (labels > 0) {
-    AtomicFile out(how.folder + "/list.txt", {.replace = false});
-    out.Write(list);
-    out.Commit();
-  }
+  if (labels > 0) WriteWholeFile(how.folder + "/list.txt", list, {.replace = false});
   SyncFiles(how.folder);
   return count;
 }

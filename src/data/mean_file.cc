@@ -95,9 +95,7 @@ void WriteMean(const MeanImage& mean, const std::string& path) {
   blob.set_height(static_cast<int32_t>(mean.shape[1]));
   blob.set_width(static_cast<int32_t>(mean.shape[2]));
   blob.mutable_data()->Add(mean.values.begin(), mean.values.end());
-  AtomicFile file(path);
-  file.Write(WireBytes(blob));
-  file.Commit();
+  WriteWholeFile(path, WireBytes(blob));
 }
 
 }  // namespace crema

@@ -9,6 +9,7 @@
 
 #include "base/evenly_spread.h"
 #include "base/hdf5.h"
+#include "base/input_file.h"
 #include "base/paths.h"
 #include "crema/error.h"
 #include "data/file_order.h"

@@ -1,11 +1,13 @@
 #include "finetune/output_folder.h"
 
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <optional>
 
 #include "base/atomic_file.h"
+#include "base/input_file.h"
+#include "base/listed.h"
+#include "base/paths.h"
 #include "base/printable.h"
 #include "crema/error.h"
 
@@ -15,10 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<std::string> Contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
+std::optional<std::string> Contents(const std::string& path) {
+  return Exists(path) ? std::optional(ReadFileText(path)) : std::nullopt;
 }
 
 // Those of the prefix; others may have theirs there, too.
@@ -36,33 +36,27 @@ void RemoveSnapshots(const fs::path& prefix) {
 
 std::string SnapshotPrefixIn(const std::string& folder) { return folder + "/snapshots/model"; }
 
-void MakeOutputFolder(const std::string& folder) {
-  const fs::path snapshots = fs::path(SnapshotPrefixIn(folder)).parent_path();
-  std::error_code error;
-  fs::create_directories(snapshots, error);
-  if (error) throw EnvironmentError("cannot write \"" + snapshots.string() + "\": " + error.message());
-}
+void MakeOutputFolder(const std::string& folder) { MakeFolder(DirectoryOf(SnapshotPrefixIn(folder))); }
 
 bool WriteOutputFolder(const std::string& folder, const std::map<std::string, std::string>& files, bool force) {
   try {
     bool all_there = true;
-    std::string other;
+    std::vector<std::string> other;
     for (const auto& [name, text] : files) {
-      const std::optional<std::string> present = Contents(fs::path(folder) / name);
+      const std::optional<std::string> present = Contents((fs::path(folder) / name).string());
       all_there &= present == text;
-      if (present && *present != text) other += (other.empty() ? "" : ", ") + name;
+      if (present && *present != text) other.push_back(name);
     }
     if (all_there && !force) return true;
     if (!other.empty() && !force) {
-      throw UserError("\"" + folder + "\" holds files of another request or of other images, or edited ones (" + other +
+      throw UserError("\"" + folder + "\" holds files of another request or of other images, or edited ones (" +
+                      Listed(other) +
                       "). To go on with them: crema train --solver=" + ShellWord(folder + "/solver.prototxt") +
                       " --snapshot=auto. To start anew: --force, or another --output");
     }
     if (force) RemoveSnapshots(SnapshotPrefixIn(folder));
     for (const auto& [name, text] : files) {
-      AtomicFile file((fs::path(folder) / name).string());
-      file.Write(text);
-      file.Commit();
+      WriteWholeFile((fs::path(folder) / name).string(), text);
     }
     return false;
   } catch (const fs::filesystem_error& error) {

@@ -2,17 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <utility>
 
-#include "base/input_file.h"
 #include "base/lower_case.h"
 #include "base/plugin.h"
-#include "crema/error.h"
 #include "image/formats.h"
 
 namespace crema {
@@ -162,25 +157,6 @@ std::string DecodeImage(std::span<const uint8_t> bytes, const DecodeOptions& opt
   }
   if (problem.empty()) TurnUpright(orientation, image);
   return problem;
-}
-
-std::vector<uint8_t> ReadFileBytes(const std::string& path) {
-  if (const std::string other = OtherThanFile(path); !other.empty()) {
-    throw EnvironmentError("cannot read \"" + path + "\": it " + other);
-  }
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  if (!file) throw EnvironmentError("cannot open \"" + path + "\": " + std::strerror(errno));
-  std::vector<uint8_t> bytes;
-  size_t used = 0;
-  for (;;) {
-    bytes.resize(used + (used == 0 ? size_t{1} << 16 : used));
-    const size_t read = std::fread(bytes.data() + used, 1, bytes.size() - used, file.get());
-    used += read;
-    if (read == 0) break;
-  }
-  if (std::ferror(file.get())) throw EnvironmentError("cannot read \"" + path + "\": " + std::strerror(errno));
-  bytes.resize(used);
-  return bytes;
 }
 
 }  // namespace crema

@@ -63,9 +63,6 @@ std::vector<uint8_t> EncodePng(const Image& image);
 // can be told apart, and read back as numbers.
 std::vector<uint8_t> EncodeLabelPng(const Image& numbers);
 
-// All bytes of a file. Throws EnvironmentError where it cannot be read.
-std::vector<uint8_t> ReadFileBytes(const std::string& path);
-
 }  // namespace crema
 
 #endif  // CREMA_IMAGE_CODEC_H_

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "base/input_file.h"
 #include "crema/error.h"
 #include "image/codec.h"
 

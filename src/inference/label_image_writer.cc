@@ -62,9 +62,8 @@ class LabelImageWriter : public FeatureWriter {
     }
     Draw(record, rows[0]);
     const std::vector<uint8_t> bytes = blob_.probabilities ? EncodePng(image_) : EncodeLabelPng(image_);
-    AtomicFile file(temporary_ + "/" + name, {.flush = false});
-    file.Write(bytes.data(), bytes.size());
-    file.Commit();
+    WriteWholeFile(temporary_ + "/" + name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                   {.flush = false});
   }
 
   void Commit() override {

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/atomic_file.h"
+#include "base/output_path.h"
 #include "graph/program.h"
 
 namespace crema {
 
 ProfileObserver::ProfileObserver(std::string path, int iterations) : path_(std::move(path)), iterations_(iterations) {
-  AtomicFile probe(path_);
+  CheckOutputFile(path_, true, {});
 }
 
 void ProfileObserver::Follow(Net& net) {

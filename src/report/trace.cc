@@ -77,10 +77,6 @@ std::string Trace::ToJson() const {
   return writer.Finish();
 }
 
-void Trace::Write(const std::string& path) const {
-  AtomicFile file(path);
-  file.Write(ToJson());
-  file.Commit();
-}
+void Trace::Write(const std::string& path) const { WriteWholeFile(path, ToJson()); }
 
 }  // namespace crema

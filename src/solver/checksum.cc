@@ -3,8 +3,12 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <vector>
+
+#include "crema/error.h"
 
 namespace crema {
 
@@ -15,6 +19,7 @@ Checksum ChecksumOf(const std::string& path, uint64_t limit) {
   while (sum.bytes < limit) {
     file.read(buffer.data(), static_cast<std::streamsize>(std::min<uint64_t>(buffer.size(), limit - sum.bytes)));
     const size_t got = static_cast<size_t>(file.gcount());
+    if (file.bad() || !file.is_open()) throw EnvironmentError("cannot read " + path + ": " + std::strerror(errno));
     if (got == 0) break;
     sum.crc32 = static_cast<uint32_t>(crc32_z(sum.crc32, reinterpret_cast<const unsigned char*>(buffer.data()), got));
     sum.bytes += got;

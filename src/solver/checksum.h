@@ -13,7 +13,7 @@ struct Checksum {
   uint32_t crc32 = 0;  // as zlib computes it
 };
 
-// Of the first `limit` bytes of a file, or of all there are.
+// Of the first `limit` bytes of a file, or of all there are. Throws EnvironmentError where it cannot be read.
 Checksum ChecksumOf(const std::string& path, uint64_t limit = std::numeric_limits<uint64_t>::max());
 
 }  // namespace crema

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <climits>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
@@ -14,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/hdf5.h"
+#include "base/input_file.h"
 #include "crema/error.h"
 #include "device/host_copies.h"
 #include "schema/blob_numbers.h"
@@ -65,9 +64,7 @@ void RefuseHidden(const std::string& path, const Hdf5File::Names& names) {
     if (name == kIteration || name == kStep || name == kModel) continue;
     Fail(path, "damaged: its dataset \"" + name + "\" is none of a state; resume from another snapshot");
   }
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  if (bytes.find(kOwn) == std::string::npos) return;
+  if (ReadFileText(path).find(kOwn) == std::string::npos) return;
   Fail(path, std::string("damaged: its dataset \"") + kOwn + "\" cannot be found; resume from another snapshot");
 }
 

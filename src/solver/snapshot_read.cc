@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "base/hdf5.h"
 #include "base/input_file.h"
@@ -120,7 +119,7 @@ LoadedState LoadState(const std::string& path) {
     if (loaded.model_path != beside && Exists(beside)) {
       try {
         CheckModel(loaded);
-      } catch (const UserError&) {
+      } catch (const std::runtime_error&) {
         loaded.model_path = beside;
       }
     }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "base/paths.h"
 #include "base/sha256.h"
 #include "crema/error.h"
 
@@ -192,9 +193,8 @@ std::string FetchWeights(const ZooModel& model, const FetchOptions& options) {
                                "; train it, as its card says (`crema zoo show " + card.name + "`)");
   }
   const std::string folder = options.output.empty() ? model.folder : options.output;
+  MakeFolder(folder);
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw EnvironmentError("cannot make the folder \"" + folder + "\": " + error.message());
   const std::string target = (fs::path(folder) / card.weights).string(), part = target + ".part";
   if (fs::exists(target, error)) {
     const std::string sum = Sha256OfFile(target);

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/atomic_file.h"
+#include "base/paths.h"
 #include "crema/error.h"
 #include "schema/text_file.h"
 #include "zoo/zoo.h"
@@ -106,12 +107,6 @@ void CopyFile(const fs::path& from, const std::string& to) {
   file.Commit();
 }
 
-void MakeFolders(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) throw EnvironmentError("cannot make the folder \"" + path.string() + "\": " + error.message());
-}
-
 }  // namespace
 
 ModelCopy CopyModel(const ZooModel& model, const std::string& folder, bool force) {
@@ -124,13 +119,13 @@ ModelCopy CopyModel(const ZooModel& model, const std::string& folder, bool force
   for (const fs::path& file : files) {
     const std::string target = (fs::path(folder) / file.filename()).string();
     std::error_code error;
-    if (fs::exists(target, error) && (!force || fs::equivalent(file, target, error))) {
+    if (IsTaken(target) && (!force || fs::equivalent(file, target, error))) {
       problems.Error({target, 0, 0}, force ? "is the model's own file; give another folder"
                                            : "exists already; give another folder, or --force to replace it");
     }
   }
   problems.ThrowIfErrors();
-  MakeFolders(folder);
+  MakeFolder(folder);
 
   ModelCopy copy;
   for (const fs::path& file : files) {
@@ -143,9 +138,7 @@ ModelCopy CopyModel(const ZooModel& model, const std::string& folder, bool force
     std::string text = ReadTextFile(file.string());
     if (name.find("solver") != std::string::npos) text = RewriteSolver(name, text, model, &copy);
     FindPaths(name, text, &copy);
-    AtomicFile out(target);
-    out.Write(text);
-    out.Commit();
+    WriteWholeFile(target, text);
   }
   return copy;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/input_file.h"
 #include "base/plugin.h"
 #include "base/random.h"
 #include "crema/error.h"

@@ -1,5 +1,5 @@
 // What is read is not written over, --force or not.
-#include "data/output_path.h"
+#include "base/output_path.h"
 
 #include <gtest/gtest.h>
 
@@ -38,6 +38,24 @@ TEST(OutputPath, IsNoneOfTheInputsAndInNone) {
     RefuseOutputInInputs(folder / output, {folder / "db", folder / "list.txt"});
   }
   RefuseOutputInInputs("", inputs);
+}
+
+TEST(OutputPath, IsTriedBeforeTheWork) {
+  const TemporaryFolder folder;
+  WriteFile(folder / "there", "old");
+  fs::create_symlink(folder / "nowhere", folder / "link");
+  for (const char* taken : {"there", "link"}) {
+    ExpectThrows<UserError>([&] { CheckOutputFile(folder / taken, false, {}); },
+                            {std::string(taken) + ": error: exists already; choose another name, or pass --force"});
+    CheckOutputFile(folder / taken, true, {});
+  }
+  ExpectThrows<UserError>([&] { CheckOutputFile(folder / "there", true, {folder / "there"}); }, {"is what is read"});
+  ExpectThrows<EnvironmentError>([&] { CheckOutputFile(folder / "absent/new", false, {}); },
+                                 {"cannot create", "does its folder exist?"});
+  ExpectThrows<EnvironmentError>([&] { CheckOutputFile(folder.path(), true, {}); }, {"is a folder"});
+  CheckOutputFile(folder / "new", false, {folder / "there"});
+  EXPECT_EQ(testing::Listing(folder.path()), "link there");
+  EXPECT_EQ(testing::ReadFile(folder / "there"), "old");
 }
 
 TEST(OutputPath, ConversionsKeepOutOfWhatTheyRead) {

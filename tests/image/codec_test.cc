@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/input_file.h"
 #include "crema/error.h"
 #include "image/damaged_files.h"
 #include "image/formats.h"

@@ -54,6 +54,14 @@ class Snapshots : public testing::Test {
   std::string notices_;
 };
 
+TEST_F(Snapshots, WhatCannotBeReadIsNotCalledDamaged) {
+  Write(40);
+  fs::remove(ModelPath(Prefix(), 40));
+  fs::create_directory(ModelPath(Prefix(), 40));
+  const std::string failure = ThrownBy<EnvironmentError>([&] { LoadState(StatePath(Prefix(), 40)); });
+  EXPECT_NE(failure.find("cannot read " + ModelPath(Prefix(), 40)), std::string::npos) << failure;
+}
+
 TEST_F(Snapshots, ComeBackAsWritten) {
   const uint64_t bytes = WriteSnapshot(Prefix(), model_, State(40), history_).bytes;
   EXPECT_EQ(bytes, fs::file_size(ModelPath(Prefix(), 40)) + fs::file_size(StatePath(Prefix(), 40)));

@@ -81,6 +81,11 @@ TEST_F(BnStatistics, LetANetSayTheSameOfAnImageWhateverIsBesideIt) {
                               "--output=ready.caffemodel"});
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_TRUE(again.Says("ready.caffemodel: error: exists already")) << again.err;
+  // Before the net is read, let alone run.
+  const Finished nowhere = Run({"crema", "bn_statistics", "--model=absent.prototxt", "--weights=trained.caffemodel",
+                                "--output=no/x.caffemodel"});
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_TRUE(nowhere.Says("cannot create no/x.caffemodel")) << nowhere.err;
   const Finished few = Run({"crema", "bn_statistics", "--model=train.prototxt", "--weights=trained.caffemodel",
                             "--output=ready.caffemodel", "--force", "--iterations=1"});
   EXPECT_EQ(few.exit_code, 0) << few.err;

@@ -77,6 +77,9 @@ TEST_F(DatasetPrograms, FromPhotographsToDatabases) {
   EXPECT_NE(mean.out.find("\nstd_value: "), std::string::npos);
   EXPECT_TRUE(fs::exists(folder_ / "mean.binaryproto"));
   EXPECT_EQ(Run({"compute_image_mean", "db/pets_train_lmdb", "mean.binaryproto"}).exit_code, 2);
+  const Finished nowhere = Run({"compute_image_mean", "absent", "no/mean.binaryproto"});  // told first
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_TRUE(nowhere.Says("cannot create no/mean.binaryproto")) << nowhere.err;
   folder_.Write("old/CURRENT", "MANIFEST-000002\n");
   const Finished old = Run({"compute_image_mean", "--backend=leveldb", "old", "old.binaryproto"});
   EXPECT_TRUE(old.Says("is a LevelDB, and only LMDB is read; convert it once with: db_tool convert")) << old.err;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/input_file.h"
 #include "crema/data.pb.h"
 #include "data/lmdb_writer.h"
 #include "image/codec.h"

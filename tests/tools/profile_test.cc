@@ -87,6 +87,16 @@ TEST(Profile, ThatCannotBeWrittenIsReportedAtTheStart) {
   }
 }
 
+TEST(Profile, IsNotWrittenOverTheNet) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {});
+  const std::string net = ReadText(folder / "net.prototxt");
+  const Finished run = RunProgram({"crema", "time", "--model=net.prototxt", "--profile=./net.prototxt"}, In(folder));
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_TRUE(run.Says("is what is read")) << run.err;
+  EXPECT_EQ(ReadText(folder / "net.prototxt"), net);
+}
+
 TEST(Profile, OfTimeHoldsItsPasses) {
   const ScratchFolder folder;
   WriteTinyTraining(folder, {});

@@ -158,6 +158,9 @@ TEST_F(Zoo, CopyReplacesOnlyByForce) {
   EXPECT_TRUE(refused.Says("my/labels.txt: error: exists already")) << refused.err;
   EXPECT_FALSE(fs::exists(folder_ / "my/solver.prototxt"));
   EXPECT_EQ(ReadText(folder_ / "my/labels.txt"), "mine");
+  fs::create_directory(folder_ / "linked");
+  fs::create_symlink("nowhere", folder_ / "linked/labels.txt");
+  EXPECT_EQ(Run({"copy", "tiny", "linked"}).exit_code, 2);
   EXPECT_EQ(Run({"copy", "tiny", "my", "--force"}).exit_code, 0);
   EXPECT_EQ(ReadText(folder_ / "my/labels.txt"), "a\nb\n");
   // Onto itself it would be cut short while it is read.
