@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "base/output_path.h"
 #include "base/utf8.h"
 #include "crema/data.pb.h"
 #include "crema/error.h"
-#include "data/output_path.h"
 #include "data/text_file.h"
 #include "schema/wire_bytes.h"
 
