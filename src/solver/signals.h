@@ -17,9 +17,9 @@ SolverAction SignalEffect(const std::string& flag, const std::string& value);
 // While it lives, the signals set a flag; kNone ignores the signal. SIGTERM acts as SIGINT. Where SIGINT means kStop
 // and nobody takes it (the thread that computes waits for a file that does not answer, for one), a second SIGINT writes
 // to stderr what a third one does: it ends the process. So does SIGTERM that comes a second or more after another
-// request. SIGPIPE is ignored from then on, to the end of the process: Ctrl-C ends the `tee` that reads the log, too, and
-// no training ends for its log. At most one object at a time in a process: signal handlers are the process's. Made and
-// destroyed by the thread that computes.
+// request. SIGPIPE is ignored from then on, to the end of the process: Ctrl-C ends the `tee` that reads the log, too,
+// and no training ends for its log. At most one object at a time in a process: signal handlers are the process's. Made
+// and destroyed by the thread that computes.
 class SignalActions {
  public:
   SignalActions(SolverAction on_interrupt, SolverAction on_hangup);

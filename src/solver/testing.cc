@@ -58,7 +58,8 @@ void Solver::Impl::TestOne(int index, bool to_the_end, bool* stopped) {
   result.batches = param.test_iter(index);
   test_net.set_pass(static_cast<uint64_t>(iteration) * result.batches);
   BeginTest(test_net);
-  if (options.tests_from_the_first) test_net.set_data_positions(std::vector<uint64_t>(test_net.data_positions().size(), 0));
+  if (options.tests_from_the_first)
+    test_net.set_data_positions(std::vector<uint64_t>(test_net.data_positions().size(), 0));
   TestOutputs outputs(test_net, ap_version);
   double loss = 0;
   for (int batch = 0; batch < result.batches; ++batch) {

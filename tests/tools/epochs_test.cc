@@ -51,8 +51,8 @@ TEST_F(Epochs, OfWorkersTakeTheRecordsOfAll) {
 }
 
 TEST_F(Epochs, OfTestsReadTheSameRecordsEachTime) {
-  std::string solver = Replaced(ReadText(folder_ / "solver.prototxt"), "max_iter: 4 ",
-                                "max_iter: 4 test_iter: 1 test_interval: 1 ");
+  std::string solver =
+      Replaced(ReadText(folder_ / "solver.prototxt"), "max_iter: 4 ", "max_iter: 4 test_iter: 1 test_interval: 1 ");
   for (const char* line : {"test_iter: 10\n", "test_interval: 50\n"}) solver = Replaced(solver, line, "");
   folder_.Write("solver.prototxt", Replaced(solver, "base_lr: 0.02", "base_lr: 1e-20"));
   folder_.Write("net.prototxt", Replaced(ReadText(folder_ / "net.prototxt"), "batch_size: 23", "batch_size: 25"));

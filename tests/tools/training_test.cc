@@ -157,8 +157,9 @@ TEST(Training, TestSaysWhichRecordsItLeftOut) {
                        "--iterations=" + std::to_string(iterations)},
                       In(folder));
   };
-  EXPECT_TRUE(test(4).Says("means of the first 92 of the 230 records of layer \"data\"; --iterations=10 reads all of "
-                           "them\n"));
+  EXPECT_TRUE(
+      test(4).Says("means of the first 92 of the 230 records of layer \"data\"; --iterations=10 reads all of "
+                   "them\n"));
   EXPECT_FALSE(test(10).Says("--iterations="));
   EXPECT_FALSE(test(20).Says("--iterations="));
   EXPECT_TRUE(test(11).Says("means of 253 records, but layer \"data\" has 230, some of which count more often"));
