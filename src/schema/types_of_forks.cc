@@ -40,6 +40,8 @@ constexpr TypeOfFork kTypes[] = {
     {"FlowAugmentation", "FlowNet", nullptr},
     {"GenerateAugmentationParameters", "FlowNet", nullptr},
     {"CustomData", "FlowNet", nullptr},
+    {"ImgReader", "FlowNet", "make it an Input layer with the shape of the images, which a program fills"},
+    {"FLOWriter", "FlowNet", "leave it out: a program reads the flow, its bottom"},
     {"LpqLoss", "FlowNet",
      "type: \"L1Loss\" with l1_loss_param { l2_per_location: true power: ... } has that of p = 2, with q as power"},
     // Sequences
