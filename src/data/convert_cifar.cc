@@ -19,7 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kPlane = 32 * 32, kPixels = 3 * kPlane;
-constexpr int kKeyDigits = 8;  // files are read whole, and hold far fewer images than that
 
 struct File {
   std::string name;
@@ -73,7 +72,13 @@ void Convert(const CifarConversion& how, const Edition& edition, const std::vect
   datum.set_height(32);
   datum.set_width(32);
   std::string value;
-  uint64_t number = 0;
+  uint64_t number = 0, images = 0;
+  for (const File& file : files) {
+    std::error_code absent;  // told below
+    const uintmax_t size = fs::file_size(how.input + "/" + file.name, absent);
+    if (!absent) images += size / (edition.label_bytes + kPixels);
+  }
+  const int digits = KeyDigits(images, 5);  // Caffe's program writes five
   for (const File& file : files) {
     const std::string path = how.input + "/" + file.name;
     const std::vector<uint8_t> bytes = ReadRecords(path, edition);
@@ -96,7 +101,7 @@ void Convert(const CifarConversion& how, const Edition& edition, const std::vect
         datum.mutable_data()->append(reinterpret_cast<const char*>(pixels + plane * kPlane), kPlane);
       }
       value = WireBytes(datum);
-      writer->Put(part, RecordKey(number++, kKeyDigits), value);
+      writer->Put(part, RecordKey(number++, digits), value);
       progress->Add(1, static_cast<int64_t>(value.size()));
     }
   }

@@ -67,10 +67,8 @@ bool HoldsOnlyDatabase(const std::string& folder) {
 
 }  // namespace
 
-int KeyDigits(uint64_t count) {
-  int digits = 8;
-  for (uint64_t beyond = 100'000'000; count > beyond && digits < 19; beyond *= 10) ++digits;
-  return digits;
+int KeyDigits(uint64_t count, int least) {
+  return std::max(least, static_cast<int>(std::to_string(std::max<uint64_t>(count, 1) - 1).size()));
 }
 
 std::string RecordKey(uint64_t number, int digits) {

@@ -11,8 +11,8 @@
 
 namespace crema {
 
-// Digits of the keys of `count` records: as many as let them lie in the order of their numbers, and at least 8.
-int KeyDigits(uint64_t count);
+// Digits of the keys of `count` records: as many as let them lie in the order of their numbers, and at least `least`.
+int KeyDigits(uint64_t count, int least = 8);
 
 // "00000042": the key of record `number`, or what it begins with.
 std::string RecordKey(uint64_t number, int digits);

@@ -247,6 +247,8 @@ TEST(LmdbWriter, KeysLieInTheOrderOfTheirNumbers) {
   EXPECT_EQ(KeyDigits(100'000'000), 8);
   EXPECT_EQ(KeyDigits(100'000'001), 9);
   EXPECT_EQ(KeyDigits(10'000'000'000), 10);
+  EXPECT_EQ(KeyDigits(100'000, 5), 5);
+  EXPECT_EQ(KeyDigits(100'001, 5), 6);
   // Of enwik9 in 8 streams, say.
   const int digits = KeyDigits(125'000'000);
   EXPECT_LT(RecordKey(10'000'001, digits), RecordKey(100'000'000, digits));

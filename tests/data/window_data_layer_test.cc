@@ -319,7 +319,7 @@ TEST_F(WindowDataTest, MistakesInTheFileHaveTheirLines) {
   expect("# 0\n0.png\n3\n30\n40\n1\n1 1 9 0 8 9\n", {line(7) + "a window ends before it begins"});
   expect("# 0\n0.png\n3\n30\n40\n-1\n", {line(6) + "an image cannot have -1 windows"});
   for (const std::string overlap : {"nan", "55", "-0.1"}) {
-    expect("# 0\n0.png\n3\n30\n40\n1\n1 " + overlap + " 0 0 8 9\n", {line(7) + "the overlap of a window"});
+    expect("# 0\n0.png\n3\n30\n40\n1\n1 " + overlap + " 0 0 8 9\n", {line(7), "the overlap of a window"});
   }
   expect("# 0\n0.png\n3\n30\n40\n1\n0 0.5 0 0 9 9\n", {line(7), "is of class 0; number the classes from 1"});
   expect("# 0\n0.png\n3\n30\n40\n1\n1 1 0 0 9 99999999\n", {line(7) + "no image reaches to pixel 99999999"});
