@@ -102,7 +102,7 @@ void WithFormula(const Activation& activation, const Run& run) {
     case Kind::kBnll:
       return run(formula::Bnll{});
     case Kind::kPower:
-      return run(formula::Power{a, b, c});
+      return run(formula::PowerOfLinear{a, b, c});
     case Kind::kExp:
       return run(formula::Exponential{a, b});
     case Kind::kLog:
@@ -126,7 +126,7 @@ void WithGradient(const Activation& activation, const Run& run) {
     case Kind::kBnll:
       return run(formula::BnllGradient{});
     case Kind::kPower:
-      return run(formula::PowerGradient{a, b, c - 1, c * a});
+      return run(formula::PowerOfLinearGradient{a, b, c - 1, c * a});
     case Kind::kExp:
       return run(formula::ExponentialGradient{a});
     case Kind::kLog:

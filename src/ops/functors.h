@@ -216,14 +216,13 @@ struct SquareGradient {
   CREMA_FORMULA float operator()(float dy, float x) const { return dy * (2.0f * scale * (scale * x + shift)); }
 };
 
-// By the math library, and so not vectorised on a CPU: e^(exponent * log(base)) is too rough in floats.
-struct Power {
+struct PowerOfLinear {
   float scale, shift, exponent;
-  CREMA_FORMULA float operator()(float x) const { return powf(scale * x + shift, exponent); }
+  CREMA_FORMULA float operator()(float x) const { return Power(scale * x + shift, exponent); }
 };
-struct PowerGradient {
+struct PowerOfLinearGradient {
   float scale, shift, exponent, factor;  // the exponent of the derivative, and what it is multiplied by
-  CREMA_FORMULA float operator()(float dy, float x) const { return dy * (factor * powf(scale * x + shift, exponent)); }
+  CREMA_FORMULA float operator()(float dy, float x) const { return dy * (factor * Power(scale * x + shift, exponent)); }
 };
 
 struct Exponential {

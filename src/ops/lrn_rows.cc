@@ -1,7 +1,5 @@
 #include "ops/lrn_rows.h"
 
-#include <cmath>
-
 #include "base/multiversion.h"
 #include "ops/lrn_formulas.h"
 
@@ -24,13 +22,18 @@ CREMA_MULTIVERSION void One(const float* scale, int64_t n, float* power) {
   for (int64_t i = 0; i < n; ++i) power[i] = 1.0f / scale[i];
 }
 
+CREMA_MULTIVERSION void Any(const float* scale, float exponent, int64_t n, float* power) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) power[i] = formula::Power(scale[i], exponent);
+}
+
 }  // namespace
 
 void NegativePower(const float* scale, float beta, int64_t n, float* power) {
   if (beta == 0.75f) return ThreeQuarters(scale, n, power);
   if (beta == 0.5f) return Half(scale, n, power);
   if (beta == 1.0f) return One(scale, n, power);
-  for (int64_t i = 0; i < n; ++i) power[i] = std::pow(scale[i], -beta);
+  Any(scale, -beta, n, power);
 }
 
 CREMA_MULTIVERSION void WidenRow(const BFloat16* from, int64_t n, float* to) {

@@ -109,6 +109,53 @@ TEST(Functors, TanhIsAccurateFromTheTiniestArgumentsOn) {
   EXPECT_TRUE(std::isnan(ends[3]));
 }
 
+struct RaisedTo {
+  float exponent;
+  CREMA_FORMULA float operator()(float x) const { return formula::Power(x, exponent); }
+};
+
+TEST(Functors, PowersAreWithinOneUnitOfTheExactValue) {
+  std::vector<float> x;
+  for (float v = std::numeric_limits<float>::min(); v < std::numeric_limits<float>::max() / 2; v *= 1.001f) {
+    x.push_back(v);
+  }
+  for (float v = 0.5f; v < 2.0f; v *= 1.00001f) x.push_back(v);  // where high powers are neither 0 nor infinite
+  for (const float exponent : {0.5f, 0.75f, -0.25f, 1.0f, -1.0f, 3.0f, -7.5f, 0.001f, 100.0f, -130.0f}) {
+    const std::vector<float> y = Apply(RaisedTo{exponent}, x);
+    double worst = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double exact = std::pow(static_cast<double>(x[i]), static_cast<double>(exponent));
+      if (exact > std::numeric_limits<float>::max()) {
+        ASSERT_EQ(y[i], std::numeric_limits<float>::infinity()) << x[i] << " to the power of " << exponent;
+      } else if (exact < std::numeric_limits<float>::min()) {
+        ASSERT_NEAR(y[i], exact, std::numeric_limits<float>::denorm_min()) << x[i] << " to the power of " << exponent;
+      } else {
+        worst = std::max(worst, Ulps(y[i], exact));
+      }
+    }
+    EXPECT_LT(worst, 1.0) << exponent;
+  }
+}
+
+TEST(Functors, PowersOfWhatIsNotPositiveAreThoseOfTheMathLibrary) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> x = {0.0f,     -0.0f,     1.0f,   -1.0f,   -2.0f,    -0.3f,
+                                infinity, -infinity, 1e-40f, -1e-40f, -3.4e38f, std::nanf("")};
+  for (const float exponent : {0.0f, 1.0f, 2.0f, 3.0f, -1.0f, -2.0f, -3.0f, 0.5f, -0.5f, 2.5f, 16777216.0f}) {
+    const std::vector<float> y = Apply(RaisedTo{exponent}, x);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const float expected = std::pow(x[i], exponent);
+      const std::string what = std::to_string(x[i]) + " to the power of " + std::to_string(exponent);
+      if (std::isnan(expected)) {
+        EXPECT_TRUE(std::isnan(y[i])) << what << " is " << y[i];
+      } else {
+        EXPECT_FLOAT_EQ(y[i], expected) << what;
+        EXPECT_EQ(std::signbit(y[i]), std::signbit(expected)) << what;
+      }
+    }
+  }
+}
+
 struct NaturalLogarithm {
   CREMA_FORMULA float operator()(float x) const { return formula::Log(x); }
 };
@@ -166,8 +213,8 @@ TEST(Functors, EluIsAccurateFromTheTiniestArgumentsOn) {
 
 TEST(Functors, PowersAreThoseOfTheLibrary) {
   const std::vector<float> x = {-8, -1, 0, 2, 9};
-  EXPECT_EQ(Apply(formula::Power{1, 0, 3}, x), (std::vector<float>{-512, -1, 0, 8, 729}));
-  const std::vector<float> roots = Apply(formula::Power{1, 0, 0.5f}, x);
+  EXPECT_EQ(Apply(formula::PowerOfLinear{1, 0, 3}, x), (std::vector<float>{-512, -1, 0, 8, 729}));
+  const std::vector<float> roots = Apply(formula::PowerOfLinear{1, 0, 0.5f}, x);
   EXPECT_TRUE(std::isnan(roots[0]));
   EXPECT_TRUE(std::isnan(roots[1]));
   EXPECT_EQ(roots[2], 0.0f);
