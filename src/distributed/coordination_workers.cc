@@ -63,7 +63,7 @@ void Coordination::StartWorkers() {
     std::vector<std::vector<std::string>> commands = cluster_.worker_commands;
     CREMA_CHECK(commands.size() == count);
     for (std::vector<std::string>& command : commands) command.push_back("--join=" + local_endpoint_);
-    local_ = std::make_unique<WorkerProcesses>(commands);
+    local_ = std::make_unique<WorkerProcesses>(commands, folder_->socket());
     return;
   }
   CREMA_CHECK(cluster_.worker_devices.size() == count);

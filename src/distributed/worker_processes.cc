@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "crema/error.h"
 
@@ -21,8 +22,8 @@ std::string Describe(int status) {
 
 }  // namespace
 
-WorkerProcesses::WorkerProcesses(const std::vector<std::vector<std::string>>& commands)
-    : LocalWorkers(commands.size()), processes_(commands.size()) {
+WorkerProcesses::WorkerProcesses(const std::vector<std::vector<std::string>>& commands, std::string socket)
+    : LocalWorkers(commands.size()), processes_(commands.size()), socket_(std::move(socket)) {
   for (size_t i = 0; i < count(); ++i) {
     processes_[i].command = commands[i];
     processes_[i].command.push_back("--worker_name=" + NameOf(i));
@@ -43,6 +44,11 @@ WorkerProcesses::~WorkerProcesses() {
 }
 
 void WorkerProcesses::Start(size_t index) {
+  if (access(socket_.c_str(), F_OK) != 0) {
+    throw EnvironmentError("worker " + NameOf(index) + " cannot be started: " + socket_ +
+                           ", by which it would reach the coordinator, is gone; was it taken for an old file? The next "
+                           "start of train makes another one, under TMPDIR where that is set");
+  }
   Process& process = processes_[index];
   std::vector<char*> pointers;
   for (std::string& argument : process.command) pointers.push_back(argument.data());

@@ -16,8 +16,9 @@ namespace crema {
 // They end with the thread that made it.
 class WorkerProcesses : public LocalWorkers {
  public:
-  // Starts a process of each command, with --worker_name=NAME added.
-  explicit WorkerProcesses(const std::vector<std::vector<std::string>>& commands);
+  // Starts a process of each command, with --worker_name=NAME added. They meet the coordinator at `socket`, a file:
+  // where that is no more, none is started again.
+  WorkerProcesses(const std::vector<std::vector<std::string>>& commands, std::string socket);
   // Ends those that still run: politely, and after two seconds by force.
   ~WorkerProcesses() override;
 
@@ -31,6 +32,7 @@ class WorkerProcesses : public LocalWorkers {
   std::optional<End> TakeEnd(size_t index) override;
 
   std::vector<Process> processes_;
+  const std::string socket_;
 };
 
 }  // namespace crema

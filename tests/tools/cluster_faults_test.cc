@@ -75,6 +75,24 @@ TEST(ClusterFaults, LocalWorkersThatDieAreStartedAgain) {
   EXPECT_EQ(AuditJournal(folder, 300).mistake, "");
 }
 
+TEST(ClusterFaults, LocalWorkersThatWouldReachNobodyAreNotStartedAgain) {
+  const ClusterFolder folder("dead_ms: 600000 orphan_ms: 600000 local_workers: 2 local_steps: 5",
+                             {.max_iter = 1000000, .snapshot = 0});
+  const auto coordinator = folder.Start();
+  ASSERT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
+  pid_t victim = 0;
+  for (const pid_t process : ProcessesIn(folder.path())) {
+    if (process != coordinator->pid()) victim = process;
+  }
+  ASSERT_NE(victim, 0);
+  for (const auto& entry : fs::directory_iterator(folder / "tmp")) fs::remove_all(entry);
+  kill(victim, SIGKILL);
+  const Finished run = coordinator->Wait();
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(run.Says("by which it would reach the coordinator, is gone")) << run.err;
+  EXPECT_GT(folder.NewestState(), 0) << run.err;
+}
+
 TEST(ClusterFaults, AWorkerThatWasFrozenComesBack) {
   const ClusterFolder folder(kQuick + "local_steps: 5 min_workers: 1", {.max_iter = 100000, .snapshot = 0});
   std::string endpoint;
