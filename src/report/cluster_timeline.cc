@@ -37,7 +37,11 @@ int TrackOf(uint32_t place) { return kFirstWorker + 2 * static_cast<int>(place);
 
 ClusterTimeline::ClusterTimeline(std::string path, int64_t most_events)
     : path_(std::move(path)), most_events_(most_events), origin_(SteadyNanoseconds()) {
-  made_ = access(path_.c_str(), F_OK) != 0;
+  struct stat there = {};
+  made_ = stat(path_.c_str(), &there) != 0;
+  if (!made_ && S_ISFIFO(there.st_mode)) {
+    throw EnvironmentError(path_ + ": is a pipe, and training would wait for its reader; give the name of a file");
+  }
   fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (fd_ < 0) throw EnvironmentError(path_ + ": cannot be written: " + WriteFailure(errno));
 }

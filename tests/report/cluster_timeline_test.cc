@@ -2,6 +2,7 @@
 #include "report/cluster_timeline.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <filesystem>
@@ -266,6 +267,12 @@ TEST_F(Timeline, SaysWhatHindersIt) {
   full.OnRound(Round(1, 0, 10, {Worker(0, 0, 9, 0)}));
   full.OnEnd({});
   EXPECT_NE(full.error().find("/dev/full: No space left"), std::string::npos) << full.error();
+}
+
+TEST_F(Timeline, WaitsForNoReaderOfAPipe) {
+  const std::string pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(ClusterTimeline{pipe}, EnvironmentError);
 }
 
 TEST_F(Timeline, ATournamentsWorkersSayWhomTheyMet) {
