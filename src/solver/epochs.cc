@@ -59,6 +59,7 @@ Source SourceOf(NetPlan plan) {
   }
   plan.options.backward = false;
   plan.options.skip_passes.clear();
+  plan.options.precision = Precision::kF32;  // whether the device computes in another one is not asked here
   const std::unique_ptr<CompiledNet> net = Compile(plan.file, plan.options);
   for (const Node& node : net->graph.nodes) {
     if (!node.setup->is_source()) continue;
@@ -75,7 +76,8 @@ std::string Surplus(const Source& source, int batches) {
   const uint64_t epoch = source.extent.epoch, batch = source.extent.batch;
   const uint64_t read = static_cast<uint64_t>(batches) * batch, beyond = read % epoch;
   if (read < epoch || beyond >= batch || 100 * beyond <= epoch) return "";
-  const auto beyond_by = [epoch](uint64_t other) { return (other - epoch % other) % other; };
+  const uint64_t wanted = read - beyond;  // whole epochs
+  const auto beyond_by = [wanted](uint64_t other) { return (other - wanted % other) % other; };
   uint64_t better = batch;
   for (uint64_t other = batch; 2 * other >= batch; --other) {
     if (beyond_by(other) < beyond_by(better)) better = other;

@@ -68,14 +68,14 @@ TEST_F(Epochs, TestsAreOfTheSameRecords) {
 }
 
 TEST_F(Epochs, OfTestsThatCountRecordsTwiceNameABetterBatchSize) {
-  const auto told = [this](int records, int batch) {
+  const auto told = [this](int records, int batch, int epochs = 1) {
     std::filesystem::remove_all(folder_ / "test_lmdb");
     WriteClasses(folder_ / "test_lmdb", records);
     std::string net = kSmallNet;
     net.replace(net.find("batch_size: 4"), 13, "batch_size: " + std::to_string(batch));
     folder_.Write("net.prototxt", net);
     recorder_ = Recorder();
-    Counted("in_epochs { max_iter: 1 test_iter: 1 test_interval: 1 }");
+    Counted("in_epochs { max_iter: 1 test_interval: 1 test_iter: " + std::to_string(epochs) + " }");
     const std::string text = "once more than the others; with ";
     const size_t at = recorder_.notices.find(text);
     return at == std::string::npos ? "" : recorder_.notices.substr(at + text.size());
@@ -83,6 +83,7 @@ TEST_F(Epochs, OfTestsThatCountRecordsTwiceNameABetterBatchSize) {
   EXPECT_EQ(told(18, 6), "");
   EXPECT_EQ(told(18, 8), "batch_size 6 none does\n");
   EXPECT_EQ(told(19, 17), "batch_size 10 only 1 does\n");
+  EXPECT_EQ(told(69, 10, 2), "batch_size 6 none does\n");
   EXPECT_EQ(told(19, 10), "") << "of a prime none is better";
 }
 
@@ -108,6 +109,15 @@ TEST_F(Epochs, TrainAsTheIterationsDo) {
   Solver in_iterations(File("max_iter: 18 test_iter: 5 test_interval: 9"), options);
   in_iterations.Train();
   EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_18.caffemodel") == model);
+}
+
+TEST_F(Epochs, AreTheSameInEveryPrecision) {
+  for (const char* precision : {"BF16", "TF32", "FP16"}) {
+    const SolverParameter solver =
+        Counted(std::string("in_epochs { max_iter: 2 test_iter: 1 } test_interval: 1 precision: ") + precision);
+    EXPECT_EQ(solver.max_iter(), 18) << precision;
+    EXPECT_EQ(solver.test_iter(0), 5) << precision;
+  }
 }
 
 TEST_F(Epochs, ThreadsTakeTheirShare) {
