@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "graph/program.h"
 #include "solver/likely_mistakes.h"
@@ -150,9 +151,14 @@ void Solver::Impl::RemoveUntrainedBest() {
   if (!best_file_is_own || saved_iteration >= 0 || (found && found->iteration > 0)) return;
   const std::string path = BestModelPath(prefix, param.snapshot_format());
   std::error_code error;
-  if (found) std::filesystem::remove(path, error);
-  if (earlier_best.empty()) return;
-  std::filesystem::rename(earlier_best, path, error);
+  if (found) {
+    std::filesystem::remove(path, error);
+    best->Restore(best_before_test);
+  }
+  best_file_is_own = false;  // should training go on after all, it sets the earlier one aside again
+  const std::string earlier = std::exchange(earlier_best, "");
+  if (earlier.empty()) return;
+  std::filesystem::rename(earlier, path, error);
   if (error) return;
   Warn({}, "this run learnt nothing, so the best parameters of the earlier one are \"" + path + "\" again");
 }
