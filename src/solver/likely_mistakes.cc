@@ -117,14 +117,31 @@ class Finder {
     return filler.type() != "constant" || filler.value() != 0;
   }
 
+  // Of what this layer makes: how many layers lead from there to a loss.
+  int64_t WaysToLosses(const Node& node) const {
+    int64_t ways = 0;
+    for (const int top : node.tops) {
+      ways += std::ranges::count_if(graph_.values[top].uses,
+                                    [&](const Value::Use& use) { return ReachesLoss(graph_.nodes[use.node]); });
+    }
+    return ways;
+  }
+
+  // The layer below from which this one sees nothing but zeros and which no other one reads, so that it learns through
+  // this one alone; null where there is none.
+  const Node* ZerosBelow(const Node& upper) const {
+    const Node* below = MakerOf(graph_, upper.bottoms[0]);
+    while (below && WaysToLosses(*below) == 1 && KeepsZeros(*below)) below = MakerOf(graph_, below->bottoms[0]);
+    const bool found = below && WaysToLosses(*below) == 1 && LearnsFromZeros(*below) && !AddsBias(*below);
+    return found ? below : nullptr;
+  }
+
   // Neither learns: the upper one sees nothing but zeros, and lets no gradient through. Around one of several ways into
   // a layer, such as a sum, others may go.
   void FindZerosBehindZeros() {
     for (const Node& upper : graph_.nodes) {
-      if (!LearnsFromZeros(upper)) continue;
-      const Node* below = MakerOf(graph_, upper.bottoms[0]);
-      while (below && KeepsZeros(*below)) below = MakerOf(graph_, below->bottoms[0]);
-      if (!below || !LearnsFromZeros(*below) || AddsBias(*below)) continue;
+      const Node* const below = LearnsFromZeros(upper) ? ZerosBelow(upper) : nullptr;
+      if (!below) continue;
       Say(Severity::kWarning, train_, &upper,
           Layer(upper) + " and, below it, " + Layer(*below) +
               " begin with weights of 0, so that neither learns: write weight_filler { type: \"xavier\" }, or \"msra\" "

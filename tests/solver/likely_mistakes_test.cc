@@ -64,6 +64,15 @@ TEST_F(LikelyMistakesOf, WeightsOfZeroThatSeeOtherThanZeros) {
   EXPECT_EQ(Told().find("begin with weights of 0"), std::string::npos) << recorder_.notices;
 }
 
+TEST_F(LikelyMistakesOf, WeightsOfZeroThatLearnThroughAnotherLayer) {
+  Replace("weight_filler { type: \"xavier\" }", "");
+  InsertBefore("loss",
+               "layer { name: \"aux\" type: \"InnerProduct\" bottom: \"ip1\" top: \"aux\" inner_product_param { "
+               "num_output: 3 weight_filler { type: \"xavier\" } } } layer { name: \"aux_loss\" type: "
+               "\"SoftmaxWithLoss\" bottom: \"aux\" bottom: \"label\" top: \"aux_loss\" }");
+  EXPECT_EQ(Told().find("begin with weights of 0"), std::string::npos) << recorder_.notices;
+}
+
 TEST_F(LikelyMistakesOf, StepsInRandomOrder) {
   InsertBefore("loss", R"(
 layer { name: "rows" type: "Reshape" bottom: "data" top: "rows" reshape_param { shape { dim: 0 dim: -1 } } }
