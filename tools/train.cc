@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/log.h"
+#include "base/output_path.h"
 #include "crema/solver.h"
 #include "curves/metrics_observer.h"
 #include "device/processes.h"
@@ -30,6 +31,7 @@ DEFINE_string(sighup_effect, "snapshot", "what SIGHUP does");
 DEFINE_string(metrics, "", "where the course of the training is recorded");
 DEFINE_string(curves, "", "where it is drawn");
 DECLARE_string(log_dir);
+DECLARE_string(timeline);
 
 namespace crema::tools {
 
@@ -170,6 +172,10 @@ int Run(const CommandLine& line) {
   options.data_threads = FLAGS_data_threads;
   SolverFile file = ReadSolver(line);
   ApplyClusterFlags(line, &file);
+  const std::vector<std::string> read = FilesRead(file.solver, options);
+  for (const std::string& written : {FLAGS_metrics, FLAGS_curves, FLAGS_profile, FLAGS_timeline}) {
+    RefuseOutputInInputs(written, read);
+  }
   if (IsDistributed(file.solver)) {
     const std::unique_ptr<MetricsObserver> metrics = RecordMetrics(line, &options);
     return RunCoordinator(line, file, std::move(options));

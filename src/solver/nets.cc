@@ -9,6 +9,7 @@
 
 #include "base/byte_size.h"
 #include "base/paths.h"
+#include "base/trimmed.h"
 #include "compiler/selection.h"
 #include "solver/hogwild.h"
 #include "solver/prefix_files.h"
@@ -227,6 +228,23 @@ std::vector<Diagnostic> MissingNets(const SolverFile& file, const SolverOptions&
   if (options.role == SolverOptions::Role::kWorker) return missing;
   for (const std::string& path : solver.test_net()) look(path, "test_net");
   return missing;
+}
+
+std::vector<std::string> FilesRead(const SolverParameter& solver, const SolverOptions& options) {
+  std::vector<std::string> names = {options.path, solver.net(), solver.train_net(), options.snapshot};
+  names.insert(names.end(), solver.test_net().begin(), solver.test_net().end());
+  names.insert(names.end(), options.weights.begin(), options.weights.end());
+  for (const std::string& list : solver.weights()) {
+    for (std::string& name : CommaParts(list)) names.push_back(std::move(name));
+  }
+  const std::vector<std::string> folders = SearchFolders(options);
+  std::vector<std::string> files;
+  for (const std::string& name : names) {
+    std::error_code ignored;
+    std::string path = FindFile(name, folders);
+    if (std::filesystem::is_regular_file(path, ignored)) files.push_back(std::move(path));
+  }
+  return files;
 }
 
 NetPlans PlanNets(const SolverFile& file, const SolverOptions& options, const Context& context) {

@@ -21,6 +21,10 @@ std::string SnapshotPrefix(const SolverParameter& param, const SolverOptions& op
 // An error for each net file that the solver names and that is nowhere, where it was looked for.
 std::vector<Diagnostic> MissingNets(const SolverFile& file, const SolverOptions& options);
 
+// The files that training begins from, so that none is written over: the solver, its nets, weights and a snapshot that
+// is named. Those that are not there, or no regular files, are left out.
+std::vector<std::string> FilesRead(const SolverParameter& solver, const SolverOptions& options);
+
 struct NetPlan {
   NetFile file;  // without `state`, which is merged into the options
   NetOptions options;

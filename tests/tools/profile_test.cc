@@ -97,6 +97,25 @@ TEST(Profile, IsNotWrittenOverTheNet) {
   EXPECT_EQ(ReadText(folder / "net.prototxt"), net);
 }
 
+TEST(Profile, NorAnythingElseThatTrainWritesLiesOverWhatItReads) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 1});
+  ASSERT_EQ(RunProgram(kTrain, In(folder)).exit_code, 0);
+  fs::copy(folder / "tiny_iter_1.caffemodel", folder / "w.caffemodel");
+  const std::vector<std::string> files = {"solver.prototxt", "net.prototxt", "w.caffemodel"};
+  std::vector<std::string> before;
+  for (const std::string& file : files) before.push_back(ReadText(folder / file));
+  for (const char* flag : {"--profile=./solver.prototxt", "--profile=net.prototxt", "--metrics=net.prototxt",
+                           "--metrics=w.caffemodel", "--timeline=net.prototxt"}) {
+    std::vector<std::string> words = {"train", "--solver=solver.prototxt", "--weights=w.caffemodel", flag};
+    if (std::string(flag).starts_with("--timeline")) words.push_back("--workers=1");
+    const Finished run = RunProgram(words, In(folder));
+    EXPECT_EQ(run.exit_code, 2) << flag;
+    EXPECT_TRUE(run.Says("is what is read")) << flag << ": " << run.err;
+    for (size_t i = 0; i < files.size(); ++i) EXPECT_TRUE(ReadText(folder / files[i]) == before[i]) << flag;
+  }
+}
+
 TEST(Profile, OfTimeHoldsItsPasses) {
   const ScratchFolder folder;
   WriteTinyTraining(folder, {});
