@@ -86,12 +86,19 @@ void Locate(const Problem& p, const Piece& piece, const float* offsets, const fl
   if (factors) Weigh(factors + piece.At(p, 1), to);
 }
 
-CREMA_MULTIVERSION void FillOutside(const Sources& at, float value, float* y) {
+CREMA_MULTIVERSION void FillOutside(const Sources& at, float value, const float* x, float* y) {
 #pragma omp simd
   for (int32_t k = 0; k < at.count; ++k) {
     const bool inside = bilinear::IsInside(at.down.At(k)) & bilinear::IsInside(at.across.At(k));
-    y[k] = inside ? y[k] : value;
+    y[k] = inside ? x[k] : value;
   }
+}
+
+// The gradients of what was sampled, 0 for what lies outside, where a number that is none may have made them none.
+const float* SampledGradients(const Problem& p, const Sources& at, const float* gradients, float* buffer) {
+  if (p.outside == 0.0f) return gradients;
+  FillOutside(at, 0, gradients, buffer);
+  return buffer;
 }
 
 CREMA_MULTIVERSION void Multiply(int32_t n, const float* factors, const float* x, float* y) {
@@ -129,7 +136,7 @@ void DeformableIm2col(const DeformableIm2colProblem& problem, const float* image
     for (int64_t c = channels.begin; c < channels.end; ++c) {
       float* const to = columns + piece.Columns(problem, c);
       Sample(at, image + c * problem.plane(), to);
-      if (!problem.fades && !factors) FillOutside(at, problem.outside, to);
+      if (!problem.fades && !factors) FillOutside(at, problem.outside, to, to);
     }
   });
 }
@@ -141,6 +148,7 @@ void DeformableCol2im(const DeformableIm2colProblem& problem, const float* colum
   const int64_t work = std::min(kGatheredWith, p.group_channels()) * p.places() * p.windows();
   ParallelFor(p.groups * parts, std::max<int64_t>(1, kGrain / (work + 1)), [&](int64_t begin, int64_t end) {
     Sources at;
+    float buffer[kElements];
     for (int64_t n = begin; n < end; ++n) {
       const int64_t group = n / parts, first = group * p.group_channels() + n % parts * kGatheredWith;
       const int64_t last = std::min(first + kGatheredWith, (group + 1) * p.group_channels());
@@ -148,7 +156,9 @@ void DeformableCol2im(const DeformableIm2colProblem& problem, const float* colum
       for (int64_t i = 0; i < pieces; ++i) {
         const Piece piece = PieceOf(p, group, i);
         Locate(p, piece, offsets, factors, &at);
-        for (int64_t c = first; c < last; ++c) Spread(at, columns + piece.Columns(p, c), image + c * p.plane());
+        for (int64_t c = first; c < last; ++c) {
+          Spread(at, SampledGradients(p, at, columns + piece.Columns(p, c), buffer), image + c * p.plane());
+        }
       }
     }
   });
@@ -161,13 +171,14 @@ void DeformableOffsetGradient(const DeformableIm2colProblem& problem, const floa
   ForEachPiece(p, p.group_channels(), [&](const Channels& channels, int64_t i) {
     Sources at;
     Slopes slopes;
+    float buffer[kElements];
     const Piece piece = PieceOf(p, channels.group, i);
     Locate(p, piece, offsets, nullptr, &at);
     if (offset_gradient) {
       std::fill_n(slopes.row, piece.count, 0.0f);
       std::fill_n(slopes.column, piece.count, 0.0f);
       for (int64_t c = channels.begin; c < channels.end; ++c) {
-        AddSlopes(at, image + c * p.plane(), columns + piece.Columns(p, c), &slopes);
+        AddSlopes(at, image + c * p.plane(), SampledGradients(p, at, columns + piece.Columns(p, c), buffer), &slopes);
       }
       float* const pair = offset_gradient + piece.At(p, 2);
       float *const down = pair + p.first_down(), *const across = pair + p.first_across();

@@ -29,9 +29,10 @@ CREMA_FORMULA double WeightOf(Filter filter, double distance) {
 
 // The first of the `taps` elements that element i of the result may be made of.
 CREMA_FORMULA int64_t FirstOf(const Axis& axis, Filter filter, int64_t i) {
+  constexpr double kRounding = 1e-9;  // of places in the middle between two elements, which go to the latter one
   const double place = axis.PlaceOf(i);
-  const double first =
-      filter == Filter::kNearest ? std::round(place) : std::floor(place - RadiusOf(filter) * axis.width) + 1.0;
+  const double first = filter == Filter::kNearest ? std::floor(place + 0.5 + kRounding)
+                                                  : std::floor(place - RadiusOf(filter) * axis.width) + 1.0;
   const auto last = static_cast<double>(axis.extent - axis.taps);
   return static_cast<int64_t>(first < 0.0 ? 0.0 : first < last ? first : last);
 }
