@@ -42,8 +42,13 @@ bool IsLabelsFile(const std::string& file) {
   if (!std::filesystem::is_regular_file(file, ignored)) return false;
   std::ifstream stream(file);
   std::string line;
-  std::getline(stream, line);
-  return !HasImageName(line.substr(0, line.find_last_of(" \t")));
+  while (std::getline(stream, line) && line.find_first_not_of(" \t\r") == std::string::npos) {
+  }
+  for (size_t blank = 0; blank != std::string::npos;) {  // paths may have blanks, and several labels stand behind them
+    blank = line.find_first_of(" \t\r", blank + 1);
+    if (HasImageName(line.substr(0, blank))) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -69,8 +74,8 @@ DatasetWriter::DatasetWriter(DatasetTarget target, std::vector<std::string> labe
   for (size_t part = 0; part < target_.parts.size(); ++part) {
     RefuseOutputInInputs(target_.DatabaseOf(part), target_.inputs);
   }
-  if (!labels_.empty()) RefuseOutputInInputs(target_.LabelsFile(), target_.inputs);
   CheckExisting();
+  if (!labels_.empty()) CheckOutputFile(target_.LabelsFile(), true, target_.inputs);
   if (!labels_.empty()) MentionLeftovers(target_.LabelsFile());
   for (size_t part = 0; part < target_.parts.size(); ++part) {
     writers_.push_back(std::make_unique<LmdbWriter>(
@@ -130,7 +135,7 @@ std::string DatasetWriter::Summary() const {
   }
   if (!labels_.empty()) {
     text += target_.LabelsFile() + ": " + std::to_string(labels_.size()) + " classes\n";
-  } else if (IsTaken(target_.LabelsFile())) {
+  } else if (IsLabelsFile(target_.LabelsFile())) {
     text += target_.LabelsFile() +
             ": warning: stays from before, and others take the names of the classes from it; "
             "remove it where it names other classes\n";

@@ -50,7 +50,8 @@ std::string ParseLine(const std::string& line, ImageList::Entry* entry) {
   }
   if (ParseWhole(label, &entry->label)) return {};
   float number;
-  if (label.find_first_not_of("0123456789", label.starts_with("-") ? 1 : 0) == std::string::npos) {
+  const size_t digits = label.starts_with("-") ? 1 : 0;
+  if (label.size() > digits && label.find_first_not_of("0123456789", digits) == std::string::npos) {
     return "the label " + label + " is too large for a class";
   }
   return "the label \"" + label + "\" is no whole number; number the classes from 0 on" +

@@ -7,6 +7,7 @@
 #include "base/input_file.h"
 #include "crema/error.h"
 #include "data/annotated_record.h"
+#include "data/class_names.h"
 #include "data/dataset_split.h"
 #include "data/dataset_writer.h"
 #include "data/datum.h"
@@ -192,8 +193,24 @@ void WarnOfUntrained(const Classes& train, const Classes& validation, Dataset* d
           (judged > 0 ? ", which " + std::to_string(judged) + " of those to validate with have" : ""));
 }
 
+// Of --labels, or of the database's own file where that is one; else they are numbered.
+std::vector<std::string> NamesOfClasses(const DatasetRequest& request, const std::string& database,
+                                        Diagnostics* warnings, std::string* file) {
+  *file = request.labels.empty() ? LabelsBeside(database) : request.labels;
+  if (file->empty()) return {};
+  if (!request.labels.empty()) return ReadLabels(*file);
+  try {
+    return ReadClassList(*file).names;
+  } catch (const UserError& error) {
+    warnings->Warning({database, 0, 0}, "\"" + *file + "\" has the name of a list of its classes, but " + error.what() +
+                                            "; the classes are numbered, unless --labels=FILE names them");
+    file->clear();
+    return {};
+  }
+}
+
 void FromDatabases(const DatasetRequest& request, const std::string& train, const std::string& validation,
-                   const std::string& labels, Dataset* dataset) {
+                   Dataset* dataset) {
   dataset->database = true;
   dataset->train_path = fs::absolute(train).lexically_normal().string();
   dataset->validation_path = fs::absolute(validation).lexically_normal().string();
@@ -208,12 +225,13 @@ void FromDatabases(const DatasetRequest& request, const std::string& train, cons
   const Classes trained = ClassesOf(*train_source, train), judged = ClassesOf(*validation_source, validation);
   dataset->channels = trained.channels;
   const int largest = std::max(LargestIn(trained), LargestIn(judged));
+  std::string labels;
+  dataset->labels = NamesOfClasses(request, train, &dataset->warnings, &labels);
   if (labels.empty()) {
     CheckLargest(trained, *train_source, dataset->train_count);
     CheckLargest(judged, *validation_source, dataset->train_count);
     for (int label = 0; label <= largest; ++label) dataset->labels.push_back(std::to_string(label));
   } else {
-    dataset->labels = ReadLabels(labels);
     for (const std::string& database : {train, validation}) {
       CheckClassesOf(database, {labels, dataset->labels}, &dataset->warnings);
     }
@@ -245,18 +263,15 @@ Dataset FindDataset(const DatasetRequest& request) {
   Dataset dataset;
   const std::string &data = request.data, train = data + "_train_lmdb", validation = data + "_val_lmdb";
   std::error_code ignored;
-  const auto labels_of = [&request](const std::string& database) {
-    return request.labels.empty() ? LabelsBeside(database) : request.labels;
-  };
   if (IsDatabaseFolder(data)) {
     OpenRecordSource(data);  // a LevelDB is to be converted before all else
     if (request.validation.empty()) {
       throw UserError("--data=" + data + " is a database; give another one to validate with: --val=DB");
     }
-    FromDatabases(request, data, request.validation, labels_of(data), &dataset);
+    FromDatabases(request, data, request.validation, &dataset);
   } else if (IsDatabaseFolder(train) && IsDatabaseFolder(validation)) {
     Refuse("--val", request.validation, "\"" + validation + "\" belongs to --data=" + data + " and is validated with");
-    FromDatabases(request, train, validation, labels_of(train), &dataset);
+    FromDatabases(request, train, validation, &dataset);
   } else if (fs::is_directory(data, ignored)) {
     Refuse("--val", request.validation,
            "it goes with a database in --data; of a folder of images, its folder val, or a part of all, is validated "

@@ -27,6 +27,10 @@ TEST(ClassNames, LabelsLieBesideTheDatabaseOrItsWhole) {
   EXPECT_EQ(LabelsBeside(folder / "petsy_lmdb"), "");
   WriteFile(folder / "pets_train_labels.txt", "im/a cat.png 0\nim/b.png 1\n");
   EXPECT_EQ(LabelsBeside(folder / "pets_train_lmdb"), folder / "pets_labels.txt") << "the other is a list of images";
+  for (const char* list : {"im/a.png 0 7\n", "\n \r\nim/b.png 1\n", "im/b.png\r\n", "a b.jpg 0.5 1 2\n"}) {
+    WriteFile(folder / "pets_train_labels.txt", list);
+    EXPECT_EQ(LabelsBeside(folder / "pets_train_lmdb"), folder / "pets_labels.txt") << list;
+  }
   // A name of folders above is no part.
   std::filesystem::create_directory(folder / "a_b");
   WriteFile(folder / "a_labels.txt", "dog\n");

@@ -225,6 +225,14 @@ TEST_F(Finetune, DatabasesThatNumberClassesOtherwiseAreRefused) {
   const Finished run = tune({});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(ReadText(folder_ / "out/labels.txt"), "blue\ngreen\nred\n");
+  // Of the label of each image no class is made.
+  fs::remove_all(folder_ / "out");
+  fs::remove(folder_ / "va_labels.txt");
+  folder_.Write("tr_labels.txt", "0\n1\n0\n2\n2\n");
+  const Finished numbered = tune({});
+  EXPECT_EQ(numbered.exit_code, 0) << numbered.err;
+  EXPECT_TRUE(numbered.Says("the name \"0\" stands twice")) << numbered.err;
+  EXPECT_EQ(ReadText(folder_ / "out/labels.txt"), "0\n1\n2\n");
 }
 
 TEST_F(Finetune, MistakesAreNamed) {
