@@ -157,8 +157,9 @@ std::vector<std::string> OwnInputs(const NetFile& file) {
   return inputs;
 }
 
-void ExtractFromOwnData(const CommandLine& line, const NetFile& file, NetOptions options, FeatureTarget target) {
+void ExtractFromOwnData(const CommandLine& line, NetFile file, NetOptions options, FeatureTarget target) {
   RefuseImageFlags(line);
+  ReadInOrder(&file.net);
   KeepOutOf(OwnInputs(file));
   options.needs_data = true;
   Net net(file, options);
@@ -213,7 +214,7 @@ int Run(const CommandLine& line) {
   PrintWarnings(file.warnings);
   file.warnings.clear();
   if (FeedsItself(line, file, options.net)) {
-    ExtractFromOwnData(line, file, options.net, target);
+    ExtractFromOwnData(line, std::move(file), options.net, target);
   } else {
     ExtractFromImages(line, std::move(file), options, target);
   }

@@ -1,7 +1,11 @@
 #include "inference/own_images.h"
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/paths.h"
 #include "data/record_source.h"
@@ -24,6 +28,22 @@ ImageList ReadOwnList(const ScoringNet& scoring) {
   ImageList list = ReadImageList(scoring.list, scoring.list_root, scoring.list_label_count);
   FindRoot(scoring.folder, &list);
   return list;
+}
+
+void ReadInOrder(NetParameter* net) {
+  using google::protobuf::FieldDescriptor;
+  for (LayerParameter& layer : *net->mutable_layer()) {
+    std::vector<const FieldDescriptor*> settings;
+    layer.GetReflection()->ListFields(layer, &settings);
+    for (const FieldDescriptor* const field : settings) {
+      if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+      google::protobuf::Message* const param = layer.GetReflection()->MutableMessage(&layer, field);
+      for (const char* order : {"shuffle", "shuffle_buffer", "rand_skip"}) {
+        const FieldDescriptor* const setting = param->GetDescriptor()->FindFieldByName(order);
+        if (setting) param->GetReflection()->ClearField(param, setting);
+      }
+    }
+  }
 }
 
 std::vector<std::string> FilesOfList(const LayerParameter& layer, const std::string& folder) {

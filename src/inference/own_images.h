@@ -20,6 +20,9 @@ ImageList ReadOwnList(const ScoringNet& scoring);
 // DenseImageData, ImageSegData and ImageLabelmapData. `folder`: of the net. Throws as the list's reader.
 std::vector<std::string> FilesOfList(const LayerParameter& layer, const std::string& folder);
 
+// Makes data layers read their records in the order of their files, all of them: without shuffle and rand_skip.
+void ReadInOrder(NetParameter* net);
+
 // Those of scoring.database or scoring.list; null where neither exists.
 std::shared_ptr<const ImageItems> OwnImages(const ScoringNet& scoring);
 

@@ -217,7 +217,7 @@ TEST_F(Extract, WritesSeveralBlobsAsHdf5) {
   folder_.Write(
       "again.prototxt",
       "layer { name: \"h\" type: \"HDF5Data\" top: \"data\" top: \"label\"\n"
-      "  hdf5_data_param { source: \"source.txt\" batch_size: 3 } }\n"
+      "  hdf5_data_param { source: \"source.txt\" batch_size: 3 shuffle: true } }\n"
       "layer { name: \"score\" type: \"InnerProduct\" bottom: \"data\" top: \"score\"\n"
       "  inner_product_param { num_output: 3 } }\n"
       "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"score\" bottom: \"label\" top: \"loss\" }\n");
