@@ -19,6 +19,7 @@ DEFINE_string(labels, "", "names of the classes");
 DEFINE_string(key, "", "key of a record");
 DEFINE_int64(index, -1, "number of a record");
 DEFINE_int64(limit, 0, "records to export");
+DEFINE_bool(draw, false, "draw objects into images");
 
 namespace crema::tools {
 
@@ -87,7 +88,8 @@ int Export(const CommandLine& line, const RecordSource& source) {
   ExpectWords(line, 3, "db_tool export DB FOLDER");
   DatabaseExport how;
   how.folder = line.arguments[2];
-  how.labels = ClassNamesFor(source, false);
+  how.labels = ClassNamesFor(source, HoldsAnnotated(source));
+  how.draw = FLAGS_draw;
   how.limit = FLAGS_limit;
   how.threads = FLAGS_threads;
   ProgressLine progress("images");
@@ -126,7 +128,7 @@ int Run(const CommandLine& line) {
   static const Action actions[] = {{"info", {"labels", "threads"}, WithSource<Info>},
                                    {"verify", {"threads"}, WithSource<Verify>},
                                    {"peek", {"key", "index"}, WithSource<Peek>},
-                                   {"export", {"labels", "limit", "threads"}, WithSource<Export>},
+                                   {"export", {"draw", "labels", "limit", "threads"}, WithSource<Export>},
                                    {"convert", {"force"}, Convert}};
   for (const Action& action : actions) {
     if (line.arguments[0] != action.name) continue;
@@ -155,6 +157,9 @@ Command ProgramCommand() {
                  .min = 0,
                  .has_default = false},
                 {.name = "limit", .value = "N", .help = "export the first N records; 0: all", .min = 0},
+                {.name = "draw",
+                 .value = "",
+                 .help = "export images with the objects of their records drawn, as JPEGs"},
                 ThreadsFlag(),
                 {.name = "force", .value = "", .help = "convert: replace DB where it exists already"}},
       .examples =
@@ -168,6 +173,7 @@ Command ProgramCommand() {
           "examples:\n"
           "  db_tool info train_lmdb --labels=pets_labels.txt\n"
           "  db_tool export train_lmdb look --limit=20\n"
+          "  db_tool export voc_lmdb look --limit=20 --draw --labels=labelmap_voc.prototxt\n"
           "  db_tool convert train_leveldb train_lmdb\n",
       .arguments = "info, verify, peek, export or convert, and DB",
       .min_arguments = 2,

@@ -4,10 +4,12 @@
 #include <iostream>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "base/number_text.h"
 #include "crema/error.h"
 #include "data/label_map.h"
+#include "inference/detection_drawer.h"
 #include "inference/detection_writer.h"
 #include "inference/detector.h"
 #include "tools/commands.h"
@@ -17,6 +19,7 @@
 
 DEFINE_double(threshold, 0.5, "lowest score of an object");
 DEFINE_int32(longer_side, 1000, "most pixels of the longer side");
+DEFINE_string(draw, "", "folder of images with objects drawn");
 
 namespace crema::tools {
 
@@ -76,6 +79,8 @@ int Run(const CommandLine& line) {
   CheckThreshold(line, detector.most_score());
   WarnOfUnusedSide(line, detector);
   options.labels = ClassNames(detector);
+  std::optional<DetectionDrawer> drawer;
+  if (!FLAGS_draw.empty()) drawer.emplace(FLAGS_draw, *items, options.labels);
   LoadWeights(line, detector.runner());
   WarnOfLowThreshold(line, detector);
 
@@ -83,6 +88,7 @@ int Run(const CommandLine& line) {
   lines.Print(DetectionHeading(options));
   detector.Run(items, static_cast<float>(FLAGS_threshold), [&](const DetectedImage& image) {
     lines.Print(image.index, image.problem, DetectionLines(options, items->Name(image.index), image));
+    if (drawer) drawer->Draw(image);
   });
   lines.Finish();
   return kExitSuccess;
@@ -108,7 +114,7 @@ Command Make() {
           "pixels of the image, cut off at its borders.\n\n"
           "example:\n"
           "  crema detect --model=deploy.prototxt --weights=VGG_VOC0712_SSD_300x300.caffemodel \\\n"
-          "    --labels=labelmap_voc.prototxt --mean_value=104,117,123 --threshold=0.6 street.jpg\n"
+          "    --labels=labelmap_voc.prototxt --mean_value=104,117,123 --threshold=0.6 --draw=seen street.jpg\n"
           "  crema detect --model=faster_rcnn_test.pt --weights=ZF_faster_rcnn_final.caffemodel \\\n"
           "    --labels=voc.txt --mean_value=102.9801,115.9465,122.7717 --threshold=0.8 street.jpg\n",
       .arguments = "IMAGE...|DIR|-",
@@ -123,8 +129,11 @@ Command Make() {
     if (flag.name == "batch") flag.help = "images in a pass; 0: 8, or all";
     if (flag.name == "blob") flag.help = "the blob with the objects [the top of the layer that makes objects]";
   }
-  command.flags.insert(command.flags.begin(),
-                       {FormatFlag(), {.name = "threshold", .value = "F", .help = "lowest score of an object"}});
+  command.flags.insert(
+      command.flags.begin(),
+      {FormatFlag(),
+       {.name = "threshold", .value = "F", .help = "lowest score of an object"},
+       {.name = "draw", .value = "DIR", .help = "also write each image, with its objects drawn, to DIR/NAME.jpg"}});
   command.flags.push_back({.name = "longer_side",
                            .value = "N",
                            .help = "of nets with im_info: the longer side has at most N pixels",

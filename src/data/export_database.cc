@@ -13,6 +13,7 @@
 #include "data/ordered_work.h"
 #include "data/record_image.h"
 #include "image/codec.h"
+#include "image/draw.h"
 
 namespace crema {
 
@@ -29,32 +30,52 @@ struct ImageFile {
   std::string labels;  // for the list
 };
 
-void MakeFile(std::span<const std::byte> record, size_t labels, RecordImage* image, ImageFile* file) {
+std::string NameOf(int label, const std::vector<std::string>& names) {
+  return label >= 0 && static_cast<size_t>(label) < names.size() ? names[static_cast<size_t>(label)]
+                                                                 : std::to_string(label);
+}
+
+void DrawObjects(const std::vector<BoxedObject>& objects, const std::vector<std::string>& names, Image* image) {
+  const auto width = static_cast<float>(image->width), height = static_cast<float>(image->height);
+  std::vector<DrawnBox> boxes;
+  for (const BoxedObject& object : objects) {
+    const ObjectBox& box = object.box;
+    boxes.push_back({box.xmin * width, box.ymin * height, box.xmax * width, box.ymax * height, object.label,
+                     NameOf(object.label, names) + (object.difficult ? " (difficult)" : "")});
+  }
+  DrawBoxes(boxes, image);
+}
+
+void MakeFile(std::span<const std::byte> record, size_t labels, const DatabaseExport& how, RecordImage* image,
+              ImageFile* file) {
   file->problem = ReadRecordImage(record, image);
   if (file->problem.empty()) file->problem = ReadRecordLabels(labels, image);
   if (!file->problem.empty()) return;
   file->label = image->datum.label;
   file->annotated = !image->annotated.datum.empty();
+  const bool drawn = how.draw && file->annotated;
   if (labels > 0) file->labels = LabelsText(image->labels);
-  if (image->datum.encoded) {
+  if (image->datum.encoded && !drawn) {
     file->bytes.assign(image->datum.data.begin(), image->datum.data.end());
     file->extension = EndingOf(FormatOf(file->bytes));
     return;
   }
   if (image->bytes.empty()) {
     file->problem = "holds floats, not the bytes of an image";
-  } else if (image->size.channels != 1 && image->size.channels != 3) {
-    file->problem = "has " + std::to_string(image->size.channels) + " channels; images have 1 or 3";
-  } else {
-    FromPlanes(image->bytes.data(), image->size.channels, image->size.height, image->size.width, &image->decoded);
-    file->bytes = EncodePng(image->decoded);
-    file->extension = "png";
+    return;
   }
+  if (image->size.channels != 1 && image->size.channels != 3) {
+    file->problem = "has " + std::to_string(image->size.channels) + " channels; images have 1 or 3";
+    return;
+  }
+  FromPlanes(image->bytes.data(), image->size.channels, image->size.height, image->size.width, &image->decoded);
+  if (drawn) DrawObjects(image->annotated.objects, how.labels, &image->decoded);
+  file->bytes = drawn ? EncodeJpeg(image->decoded) : EncodePng(image->decoded);
+  file->extension = drawn ? "jpg" : "png";
 }
 
 std::string FolderOf(int label, const std::vector<std::string>& names) {
-  if (label < 0 || static_cast<size_t>(label) >= names.size()) return std::to_string(label);
-  std::string name = names[static_cast<size_t>(label)];
+  std::string name = NameOf(label, names);
   std::replace(name.begin(), name.end(), '/', '_');
   return name.starts_with(".") ? "_" + name : name;
 }
@@ -94,13 +115,18 @@ int64_t ExportDatabase(const RecordSource& source, const DatabaseExport& how, Pr
   const int threads = WorkThreads(how.threads);
   std::vector<RecordImage> images(static_cast<size_t>(threads));
   std::set<std::string> folders;
+  if (how.draw && !HoldsAnnotated(source)) {
+    throw UserError("\"" + source.path() +
+                    "\" holds no objects to draw, its records have labels only; leave out --draw");
+  }
   const size_t labels = LabelsOf(source, how);
-  const std::map<std::string, size_t> named = NamedFolders(how.labels);
+  const std::map<std::string, size_t> named =
+      HoldsAnnotated(source) ? std::map<std::string, size_t>() : NamedFolders(how.labels);
   std::string list;
   WorkInOrder<ImageFile>(
       count, threads,
       [&](int64_t i, int thread, ImageFile* file) {
-        MakeFile(source.Read(static_cast<uint64_t>(i)), labels, &images[static_cast<size_t>(thread)], file);
+        MakeFile(source.Read(static_cast<uint64_t>(i)), labels, how, &images[static_cast<size_t>(thread)], file);
       },
       [&](int64_t i, const ImageFile& file) {
         if (!file.problem.empty()) RejectRecord(source, static_cast<uint64_t>(i), file.problem);

@@ -7,8 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/input_file.h"
 #include "crema/files.h"
 #include "crema/net.h"
+#include "image/codec.h"
+#include "image/draw.h"
 #include "report/json_reader.h"
 #include "tools/colour_net.h"
 #include "tools/program.h"
@@ -190,6 +193,38 @@ TEST_F(Detect, SaysThatAThresholdIsBelowTheNets) {
   text.erase(text.find("confidence_threshold"), 25);
   folder_.Write("deploy.prototxt", text);
   EXPECT_EQ(Run({"--threshold=-1", "red.png"}).err, "");
+}
+
+TEST_F(Detect, DrawsObjects) {
+  const Finished run = Run({"--labels=map.prototxt", "--draw=seen", "red.png", "photos"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out, Run({"--labels=map.prototxt", "red.png", "photos"}).out);
+  const auto read = [&](const char* file) {
+    Image image;
+    EXPECT_EQ(DecodeImage(ReadFileBytes((folder_ / file).string()), {}, &image), "") << file;
+    return image;
+  };
+  EXPECT_EQ(read("seen/red.jpg").width, 4);
+  EXPECT_EQ(read("seen/blue.jpg").width, 8);
+  Image expected = read("photos/green.png");
+  const DrawnBox box = {.xmin = 0, .ymin = 15, .xmax = 30, .ymax = 45, .kind = 1, .text = "green 0.75"};
+  DrawBoxes({&box, 1}, &expected);
+  const std::vector<uint8_t> bytes = EncodeJpeg(expected);
+  EXPECT_EQ(ReadText(folder_ / "seen/green.jpg"), std::string(bytes.begin(), bytes.end()));
+}
+
+TEST_F(Detect, DrawsOverNothing) {
+  WritePng(folder_, "more/red.jpg", Coloured(4, 4, 0, 0, 255));
+  const Finished twice = Run({"--draw=seen", "red.png", "more"});
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_TRUE(twice.Says("more/red.jpg: error: would be drawn as seen/red.jpg, and so would red.png")) << twice.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "seen"));
+  ASSERT_EQ(Run({"--draw=seen", "red.png"}).exit_code, 0);
+  const Finished again = Run({"--draw=seen", "photos", "red.png"});
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_TRUE(again.Says("seen/red.jpg: error: is there already")) << again.err;
+  EXPECT_EQ(again.out, "");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "seen/blue.jpg"));
 }
 
 TEST_F(Detect, WritesJsonLines) {
