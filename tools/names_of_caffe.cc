@@ -62,6 +62,7 @@ constexpr Name kNames[] = {
     {"convert_csv", kOwnProgram},
     {"convert_kitti", kOwnProgram},
     {"convert_text", kOwnProgram},
+    {"compute_anchors", kOwnProgram},
     {"db_tool", kOwnProgram},
 };
 

@@ -110,9 +110,9 @@ TEST_F(Mistakes, NamesOfCaffeGetTheWay) {
     ExpectSays(Err({"crema", name, "--weights=x"}), said);
   }
   // Programs that are said to be there are.
-  for (const char* name :
-       {"convert_imageset", "compute_image_mean", "convert_mnist_data", "convert_cifar_data",
-        "convert_mnist_siamese_data", "convert_annoset", "convert_csv", "convert_kitti", "convert_text", "db_tool"}) {
+  for (const char* name : {"convert_imageset", "compute_image_mean", "convert_mnist_data", "convert_cifar_data",
+                           "convert_mnist_siamese_data", "convert_annoset", "convert_csv", "convert_kitti",
+                           "convert_text", "compute_anchors", "db_tool"}) {
     ExpectSays(Err({"crema", name}), "it is a program of its own");
     EXPECT_EQ(RunProgram({name, "--help"}, {.folder = folder_.path()}).exit_code, 0) << name;
   }

@@ -193,6 +193,12 @@ TEST_F(DatasetPrograms, FromBoxesToDatabases) {
   }
   const Finished peek = Run({"db_tool", "peek", "db"});
   EXPECT_NE(peek.out.find("object: label 1 instance 0 box 0.1 0.1 0.5 1\n"), std::string::npos) << peek.out;
+  const Finished anchors = Run({"compute_anchors", "--input=100x200", "--count=2", "db"});
+  EXPECT_EQ(anchors.out, "biases: [80, 90, 180, 90]\n") << anchors.err;
+  EXPECT_TRUE(anchors.Says("db: 2 objects, which the likest anchor overlaps by 1.000 in the mean")) << anchors.err;
+  EXPECT_EQ(Run({"compute_anchors", "--input=100x200", "--count=1", "--cell=16", "db"}).out, "biases: [11.25, 5.63]\n");
+  EXPECT_EQ(Run({"db_tool", "export", "db", "look", "--draw", "--limit=1"}).exit_code, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "look/00000000.jpg"));
   const Finished again = Run(words);
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_TRUE(again.Says("--force")) << again.err;
@@ -285,6 +291,10 @@ TEST_F(DatasetPrograms, TeachOnMistakes) {
       {{"convert_csv", "--features_shape=4294967297,1,1", "absent.csv", "db"}, "expected channels,height,width"},
       {{"convert_csv", "--features_shape=3,2,1x", "absent.csv", "db"}, "expected channels,height,width"},
       {{"convert_csv", "pets", "db"}, "is a folder"},
+      {{"compute_anchors", "db"}, "--input=HxW is missing"},
+      {{"compute_anchors", "--input=416", "db"}, "as in --input=416x416"},
+      {{"compute_anchors", "--input=416x0", "db"}, "as in --input=416x416"},
+      {{"compute_anchors", "--input=416x416", "absent"}, "does not exist"},
       {{"convert_text", "text", "db"}, "--streams=N is missing"},
       {{"convert_text", "--streams=0", "--vocabulary=v", "text", "db"}, "at least 1"},
       {{"convert_text", "--streams=2", "--vocabulary=v", "text", "db"}, "does not exist"},
@@ -295,7 +305,7 @@ TEST_F(DatasetPrograms, TeachOnMistakes) {
     EXPECT_TRUE(finished.Says(text)) << text << " not in " << finished.err;
   }
   for (const char* program :
-       {"convert_imageset", "convert_annoset", "compute_image_mean", "db_tool", "convert_cifar_data",
+       {"convert_imageset", "convert_annoset", "compute_anchors", "compute_image_mean", "db_tool", "convert_cifar_data",
         "convert_mnist_data", "convert_mnist_siamese_data", "convert_csv", "convert_text", "convert_kitti"}) {
     const Finished help = Run({program, "--help"});
     EXPECT_EQ(help.exit_code, 0);
