@@ -5,11 +5,13 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/log.h"
 #include "crema/error.h"
 #include "crema/solver.h"
 #include "report/evaluation.h"
+#include "solver/likely_mistakes.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 
@@ -31,23 +33,22 @@ ApVersion ApVersionOfFlag(const CommandLine& line) {
 // What to tell where the batches did not read each record as often; empty otherwise, and where it is not known how many
 // records there are.
 std::string UnevenlyRead(const Net& net, int batches) {
-  for (const auto& [layer, extent] : net.data_extents()) {
-    if (extent.epoch == 0 || extent.batch == 0) continue;
-    const uint64_t read = extent.batch * static_cast<uint64_t>(batches);
-    if (read % extent.epoch == 0) return "";
-    const uint64_t all = (extent.epoch + extent.batch - 1) / extent.batch;
-    const uint64_t twice = all * extent.batch - extent.epoch;
-    const std::string remedy = "--iterations=" + std::to_string(all) + " reads all of them" +
-                               (twice == 0 ? "" : ", the first " + std::to_string(twice) + " twice");
-    if (read < extent.epoch) {
-      return "these are means of the first " + std::to_string(read) + " of the " + std::to_string(extent.epoch) +
-             " records of layer \"" + layer + "\"; " + remedy;
-    }
-    if (static_cast<uint64_t>(batches) == all) return "";
-    return "these are means of " + std::to_string(read) + " records, but layer \"" + layer + "\" has " +
-           std::to_string(extent.epoch) + ", some of which count more often than others; " + remedy;
+  const std::optional<DataLayer> data = LongestData(net);
+  if (!data) return "";
+  const auto [epoch, batch] = std::pair(data->extent.epoch, data->extent.batch);
+  const uint64_t read = batch * static_cast<uint64_t>(batches);
+  if (read % epoch == 0 || static_cast<uint64_t>(batches) == data->batches) return "";
+  const uint64_t times = data->batches * batch / epoch, once_more = data->batches * batch % epoch;
+  const std::string remedy =
+      "--iterations=" + std::to_string(data->batches) + " reads all of them" +
+      (times > 1 ? ", each " + std::to_string(times) + " times" : "") +
+      (once_more == 0 ? "" : ", the first " + std::to_string(once_more) + (times > 1 ? " once more" : " twice"));
+  if (read < epoch) {
+    return "these are means of the first " + std::to_string(read) + " of the " + std::to_string(epoch) +
+           " records of layer \"" + data->layer + "\"; " + remedy;
   }
-  return "";
+  return "these are means of " + std::to_string(read) + " records, but layer \"" + data->layer + "\" has " +
+         std::to_string(epoch) + ", some of which count more often than others; " + remedy;
 }
 
 int Run(const CommandLine& line) {
@@ -97,7 +98,7 @@ const Command& TestCommand() {
           "examples, from the repository's root:\n"
           "  Score a trained LeNet on all 10000 test images (100 batches of 100):\n"
           "    crema test --model=model_zoo/lenet/train_val.prototxt \\\n"
-          "      --weights=build/fashion_mnist/lenet_iter_10000.caffemodel --iterations=100\n\n"
+          "      --weights=model_zoo/lenet/lenet.caffemodel --iterations=100\n\n"
           "Prints every batch's outputs, then their means, to stderr in Caffe's words; of a DetectionEvaluate\n"
           "layer the average precision of each class and their mean. A warning says where the batches leave\n"
           "records out, or read some of them more often than others.\n",

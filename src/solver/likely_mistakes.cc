@@ -80,7 +80,7 @@ class Finder {
     if (outside.empty() || !any_inside) return;
     Say(Severity::kWarning, train_, first,
         "no loss of the train net depends on " + Listed(outside, {.quoted = true}) + ", which therefore " +
-            (outside.size() == 1 ? "stays as it is" : "stay as they are") +
+            (outside.size() == 1 ? "learns nothing" : "learn nothing") +
             ": look whether the losses read the right blobs; an lr_mult of 0 says that it is meant");
   }
 
@@ -327,18 +327,25 @@ std::vector<Diagnostic> LikelyMistakes(const SolverParameter& solver, const Net&
   return Finder(solver, train, tests, loaded).Find();
 }
 
-std::string PartlyTested(const Net& test_net, const std::string& name, int batches) {
-  for (const auto& [layer, extent] : test_net.data_extents()) {
+std::optional<DataLayer> LongestData(const Net& net) {
+  std::optional<DataLayer> longest;
+  for (const auto& [layer, extent] : net.data_extents()) {
     if (extent.epoch == 0 || extent.batch == 0) continue;
-    const uint64_t read = static_cast<uint64_t>(batches) * extent.batch;
-    if (read % extent.epoch == 0) return "";
-    return "each test of " + name + " reads " + std::to_string(read) + " records, while layer " + Quoted(layer) +
-           " has " + std::to_string(extent.epoch) +
-           ", and goes on where the one before ended: in_epochs { test_iter: 1 } reads them all, and the same ones "
-           "every time (" +
-           std::to_string((extent.epoch + extent.batch - 1) / extent.batch) + " batches)";
+    const uint64_t batches = (extent.epoch + extent.batch - 1) / extent.batch;
+    if (!longest || batches > longest->batches) longest = DataLayer{layer, extent, batches};
   }
-  return "";
+  return longest;
+}
+
+std::string PartlyTested(const Net& test_net, const std::string& name, int batches) {
+  const std::optional<DataLayer> data = LongestData(test_net);
+  const uint64_t read = data ? static_cast<uint64_t>(batches) * data->extent.batch : 0;
+  if (!data || read % data->extent.epoch == 0) return "";
+  return "each test of " + name + " reads " + std::to_string(read) + " records, while layer " + Quoted(data->layer) +
+         " has " + std::to_string(data->extent.epoch) +
+         ", and goes on where the one before ended: in_epochs { test_iter: 1 } reads them all, and the same ones "
+         "every time (" +
+         std::to_string(data->batches) + " batches)";
 }
 
 }  // namespace crema

@@ -2,7 +2,9 @@
 #ifndef CREMA_SOLVER_LIKELY_MISTAKES_H_
 #define CREMA_SOLVER_LIKELY_MISTAKES_H_
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,8 +25,16 @@ std::vector<Diagnostic> LikelyMistakes(const SolverParameter& solver, const Net&
                                        const std::vector<std::unique_ptr<Net>>& tests,
                                        const std::set<std::string>& loaded);
 
-// What to tell where tests of so many batches do not read all records as often; empty otherwise, and where it is not
-// known how many there are, as before the first batch.
+// The data layer that needs the most batches for all of its records; none where it is not known how many a layer has,
+// as before the first batch.
+struct DataLayer {
+  std::string layer;
+  DataExtent extent;
+  uint64_t batches = 0;
+};
+std::optional<DataLayer> LongestData(const Net& net);
+
+// What to tell where tests of so many batches do not read all records as often; empty otherwise.
 std::string PartlyTested(const Net& test_net, const std::string& name, int batches);
 
 }  // namespace crema

@@ -40,7 +40,7 @@ TEST_F(LikelyMistakesOf, ASoundTrainingAreNone) { EXPECT_EQ(Told(), ""); }
 
 TEST_F(LikelyMistakesOf, LayersThatNoLossSees) {
   Replace("type: \"SoftmaxWithLoss\" bottom: \"ip2\"", "type: \"SoftmaxWithLoss\" bottom: \"ip1\"");
-  ExpectTold("no loss of the train net depends on \"ip2\", which therefore stays as it is");
+  ExpectTold("no loss of the train net depends on \"ip2\", which therefore learns nothing");
 }
 
 TEST_F(LikelyMistakesOf, ASoftmaxTwice) {

@@ -166,6 +166,8 @@ TEST(Training, TestSaysWhichRecordsItLeftOut) {
   folder.Write("net.prototxt", Replaced(net, "batch_size: 23", "batch_size: 25"));
   EXPECT_TRUE(test(9).Says("--iterations=10 reads all of them, the first 20 twice\n"));
   EXPECT_FALSE(test(10).Says("--iterations="));
+  folder.Write("net.prototxt", Replaced(net, "batch_size: 23", "batch_size: 500"));
+  EXPECT_TRUE(test(2).Says("--iterations=1 reads all of them, each 2 times, the first 40 once more\n"));
 }
 
 TEST(Training, TestRefusesWhatNoWeightsFileHas) {
