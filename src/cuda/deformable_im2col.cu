@@ -173,8 +173,7 @@ struct SumOffsetGradient {
     const int64_t element = SplitOff(&group, size);
     const Source source(p, group, element, offsets);
     float by_row = 0, by_column = 0, by_factor = 0;
-    // What lies outside may have become no number, and its gradient, too.
-    const bool is_sampled = p.outside == 0.0f || source.IsInside();
+    const bool is_sampled = source.IsInside();  // else the gradient may be infinite or no number
     for (int64_t c = group * p.group_channels(); c < (group + 1) * p.group_channels(); ++c) {
       const float gradient = is_sampled ? columns[c * size + element] : 0.0f;
       const Corners corners = source.CornersOf(image + c * p.plane(), p.columns.input);

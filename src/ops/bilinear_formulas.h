@@ -16,7 +16,7 @@ struct Shares {
   float low_in, high_in;  // 1: is in the image
 };
 
-// Of an image that ends at its edges (PointOfEdged): whether the position is in it.
+// Whether the position is in the image, or where that fades.
 CREMA_FORMULA bool IsInside(const Shares& shares) { return shares.low + shares.high != 0.0f; }
 
 // Their indices; of one that is not in the image that of some other.

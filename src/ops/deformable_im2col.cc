@@ -94,9 +94,8 @@ CREMA_MULTIVERSION void FillOutside(const Sources& at, float value, const float*
   }
 }
 
-// The gradients of what was sampled, 0 for what lies outside, where a number that is none may have made them none.
-const float* SampledGradients(const Problem& p, const Sources& at, const float* gradients, float* buffer) {
-  if (p.outside == 0.0f) return gradients;
+// The gradients of what was sampled, 0 for what lies outside: these may be infinite or no numbers.
+const float* SampledGradients(const Sources& at, const float* gradients, float* buffer) {
   FillOutside(at, 0, gradients, buffer);
   return buffer;
 }
@@ -157,7 +156,7 @@ void DeformableCol2im(const DeformableIm2colProblem& problem, const float* colum
         const Piece piece = PieceOf(p, group, i);
         Locate(p, piece, offsets, factors, &at);
         for (int64_t c = first; c < last; ++c) {
-          Spread(at, SampledGradients(p, at, columns + piece.Columns(p, c), buffer), image + c * p.plane());
+          Spread(at, SampledGradients(at, columns + piece.Columns(p, c), buffer), image + c * p.plane());
         }
       }
     }
@@ -178,7 +177,7 @@ void DeformableOffsetGradient(const DeformableIm2colProblem& problem, const floa
       std::fill_n(slopes.row, piece.count, 0.0f);
       std::fill_n(slopes.column, piece.count, 0.0f);
       for (int64_t c = channels.begin; c < channels.end; ++c) {
-        AddSlopes(at, image + c * p.plane(), SampledGradients(p, at, columns + piece.Columns(p, c), buffer), &slopes);
+        AddSlopes(at, image + c * p.plane(), SampledGradients(at, columns + piece.Columns(p, c), buffer), &slopes);
       }
       float* const pair = offset_gradient + piece.At(p, 2);
       float *const down = pair + p.first_down(), *const across = pair + p.first_across();

@@ -9,24 +9,33 @@
 namespace crema {
 namespace {
 
-// What a loss makes of a pixel that is no number is none either, and belongs to no pixel of the image.
+// What a loss makes of a pixel that is no number is none either, and belongs to no pixel of the image; so with what
+// others make of one that is 0.
 TEST(DeformableIm2col, GradientsOfUnknownPixelsStayThere) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  DeformableIm2colProblem problem = {.channels = 1, .rows = {1, 1, 1, 0, 1, 1}, .columns = {3, 1, 1, 0, 1, 3}};
-  problem.fades = false;
-  problem.across_first = true;
-  problem.outside = nan;
-  const std::vector<float> image = {1, 3, 7}, offsets = {0.5f, 5, -1, 0, 0, 0};  // across, then down
-  std::vector<float> columns(3), gradient(3), slopes(6);
-  DeformableIm2col(problem, image.data(), offsets.data(), nullptr, columns.data());
-  EXPECT_EQ(columns[0], 2);
-  EXPECT_TRUE(std::isnan(columns[1]));
-  EXPECT_EQ(columns[2], 3);
-  const std::vector<float> given = {1, nan, 10};
-  DeformableCol2im(problem, given.data(), offsets.data(), nullptr, gradient.data());
-  EXPECT_EQ(gradient, (std::vector<float>{0.5f, 10.5f, 0}));
-  DeformableOffsetGradient(problem, given.data(), image.data(), offsets.data(), nullptr, slopes.data(), nullptr);
-  EXPECT_EQ(slopes, (std::vector<float>{2, 0, 40, 0, 0, 0}));
+  for (const bool fades : {false, true}) {
+    for (const float outside : {0.0f, nan}) {
+      if (fades && outside != 0) continue;
+      DeformableIm2colProblem problem = {.channels = 1, .rows = {1, 1, 1, 0, 1, 1}, .columns = {3, 1, 1, 0, 1, 3}};
+      problem.fades = fades;
+      problem.across_first = true;
+      problem.outside = outside;
+      const std::vector<float> image = {1, 3, 7}, offsets = {0.5f, 5, -1, 0, 0, 0};  // across, then down
+      std::vector<float> columns(3), gradient(3), slopes(6);
+      DeformableIm2col(problem, image.data(), offsets.data(), nullptr, columns.data());
+      EXPECT_EQ(columns[0], 2);
+      EXPECT_EQ(std::isnan(columns[1]), std::isnan(outside));
+      EXPECT_EQ(columns[2], 3);
+      const std::vector<float> given = {1, nan, 10};
+      DeformableCol2im(problem, given.data(), offsets.data(), nullptr, gradient.data());
+      EXPECT_EQ(gradient, (std::vector<float>{0.5f, 10.5f, 0}));
+      DeformableOffsetGradient(problem, given.data(), image.data(), offsets.data(), nullptr, slopes.data(), nullptr);
+      EXPECT_EQ(slopes[0], 2);
+      EXPECT_EQ(slopes[1], 0);
+      EXPECT_EQ(slopes[2], 40);
+      EXPECT_EQ(slopes[4], 0);
+    }
+  }
 }
 
 }  // namespace
