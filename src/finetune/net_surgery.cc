@@ -223,11 +223,12 @@ Classification FindData(const NetFile& file, const std::string& path) {
 }
 
 void RefuseDetector(const NetFile& file, const std::string& path) {
-  static const std::set<std::string> kLosses = {"DetectNetTransformation", "MultiBoxLoss", "RegionLoss", "Yolov3"};
+  static const std::set<std::string> kParts = {
+      "AnchorTarget", "DetectNetTransformation", "MultiBoxLoss", "Proposal", "ProposalTarget", "RegionLoss", "Yolov3"};
   const NetParameter& net = file.net;
   for (int i = 0; i < net.layer_size(); ++i) {
     const LayerParameter& layer = net.layer(i);
-    if (!MakesObjects(layer) && kLosses.count(layer.type()) == 0) continue;
+    if (!MakesObjects(layer) && kParts.count(layer.type()) == 0) continue;
     throw UserError(file.source ? file.source->Layer(i) : Location{path, 0, 0},
                     "layer \"" + layer.name() + "\" (" + layer.type() +
                         ") finds objects, while crema finetune makes nets that classify: train a detector with train "

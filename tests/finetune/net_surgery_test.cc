@@ -386,6 +386,11 @@ TEST(NetSurgery, MistakesAreNamed) {
                             "layer { name: \"found\" type: \"DetectionOutput\" bottom: \"p\" top: \"found\" }")
                 .find("layer \"found\" (DetectionOutput) finds objects, while crema finetune makes nets that classify"),
             std::string::npos);
+  // Also where crema detect adds that layer.
+  EXPECT_NE(message(input + "layer { name: \"rpn\" type: \"Proposal\" bottom: \"data\" top: \"rpn\" }"
+                            "layer { name: \"p\" type: \"Softmax\" bottom: \"data\" top: \"p\" }")
+                .find("layer \"rpn\" (Proposal) finds objects"),
+            std::string::npos);
   EXPECT_NE(message(input + "layer { name: \"p\" type: \"Softmax\" bottom: \"e\" top: \"p\" }")
                 .find("nothing makes the blob \"e\""),
             std::string::npos);
