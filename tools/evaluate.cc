@@ -55,6 +55,9 @@ int Run(const CommandLine& line) {
   std::optional<AtomicFile> predictions;
   if (!FLAGS_output.empty()) {
     MakeFolder(FLAGS_output);
+    for (const char* file : {"/report.json", "/confusion.csv", "/confusion.svg"}) {
+      CheckOutputFile(FLAGS_output + file, true, {});
+    }
     predictions.emplace(FLAGS_output + "/predictions.csv");
     predictions->Write(JudgedHeading());
     options.judged = [&](const JudgedImage& image) { predictions->Write(JudgedLine(options.classes, image)); };
@@ -97,7 +100,7 @@ Command Make() {
           "phase.\n\n"
           "examples, from the repository's root:\n"
           "  crema evaluate --model=model_zoo/lenet/train_val.prototxt \\\n"
-          "    --weights=build/fashion_mnist/lenet_iter_10000.caffemodel\n"
+          "    --weights=model_zoo/lenet/lenet.caffemodel\n"
           "  crema evaluate --model=deploy.prototxt --weights=cats.caffemodel --output=build/report photos/\n",
       .arguments = "one LMDB, DIR or LIST",
       .max_arguments = 1,

@@ -55,6 +55,7 @@ std::pair<std::string, Shape> ParseShape(const CommandLine& line, const std::str
   if (at == end) fail("there are no extents");
   while (true) {
     int64_t extent = 0;
+    while (at != end && *at == ' ') ++at;
     const auto [next, status] = std::from_chars(at, end, extent);
     if (status != std::errc() || (next != end && *next != ',' && *next != 'x')) {
       fail("\"" + std::string(at, end) + "\" is not a list of whole numbers");
