@@ -89,7 +89,8 @@ const Command& CompileCommand() {
                 ShapeFlag(),
                 {.name = "gpu",
                  .value = "ID",
-                 .help = "compile for this GPU, as `crema device_query` counts them [the CPU]"},
+                 .help = "compile for this GPU, as `crema device_query` counts them [the CPU]",
+                 .may_be_empty = true},
                 {.name = "dump",
                  .value = "shapes|graph|plan|dot|json",
                  .help = "shapes: a table with parameters, operations and memory; graph: values, parameters and "

@@ -236,7 +236,7 @@ Command Make() {
           "each pixel.\n\n"
           "examples, from the repository's root:\n"
           "  crema extract --model=model_zoo/lenet/train_val.prototxt --blob=ip1 \\\n"
-          "    --weights=build/fashion_mnist/lenet_iter_10000.caffemodel --output=features.h5\n"
+          "    --weights=model_zoo/lenet/lenet.caffemodel --output=features.h5\n"
           "  crema extract --model=deploy.prototxt --weights=cats.caffemodel --blob=pool5 \\\n"
           "    --output=pool5.csv photos/\n",
       .arguments = "IMAGE...|DIR|LMDB|LIST",

@@ -50,7 +50,7 @@ Command Make() {
           "a line. Images are made ready as transform_param in the net's Input layer says, or as the flags do.\n\n"
           "examples, from the repository's root:\n"
           "  crema predict --model=model_zoo/lenet/deploy.prototxt \\\n"
-          "    --weights=build/fashion_mnist/lenet_iter_10000.caffemodel shoe.png\n"
+          "    --weights=model_zoo/lenet/lenet.caffemodel --labels=model_zoo/lenet/labels.txt shoe.png\n"
           "  find photos -name '*.jpg' | crema predict --model=deploy.prototxt --weights=cats.caffemodel \\\n"
           "    --labels=labels.txt --top=1 --format=csv - > classes.csv\n",
       .arguments = "IMAGE...|DIR|-",

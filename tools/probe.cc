@@ -55,7 +55,7 @@ const Command& ProbeCommand() {
           "      --shape=data=64,1,28,28 --shape=label=64\n"
           "  What a trained net makes of the same input:\n"
           "    crema probe --model=model_zoo/lenet/deploy.prototxt --phase=TEST \\\n"
-          "      --weights=build/fashion_mnist/lenet_iter_10000.caffemodel\n\n"
+          "      --weights=model_zoo/lenet/lenet.caffemodel\n\n"
           "No data is read: inputs and, without --weights, parameters are filled with values that\n"
           "depend on the element's index only (docs/commands.md has the formula). JSON to stdout.\n",
       .run = Run,

@@ -255,12 +255,13 @@ const Command& TrainCommand() {
             "    mpirun -n 4 train --solver=configs/fashion_mnist/solver.prototxt --engine=MPI\n"
             "  Fine-tune: copy the layers whose names fit, start the others afresh:\n"
             "    train --solver=my_solver.prototxt \\\n"
-            "      --weights=build/fashion_mnist/lenet_iter_10000.caffemodel\n\n"
+            "      --weights=model_zoo/lenet/lenet.caffemodel\n\n"
             "Relative paths in the files are looked for in the working directory, then in the\n"
             "folder of the solver file, then in that of the net file.\n"
             "The log goes to stderr in Caffe's words: 2>&1 | tee -i train.log keeps it for its tools.\n"
-            "Exit codes: 0 done or stopped as asked, 1 a file that cannot be read or written, or a GPU or\n"
-            "workers that are not there, 2 a mistake in the flags, files or data, or a loss that is not finite.\n",
+            "Exit codes: 0 done or stopped as asked, 1 a file that is there and cannot be read, or one that\n"
+            "cannot be written, or a GPU or workers that are not there, 2 a mistake in the flags, the files\n"
+            "(also one that is not there) or the data, or a loss that is not finite.\n",
         .run = RunLogged,
     };
     for (Flag& flag : ClusterFlags()) c.flags.push_back(std::move(flag));
