@@ -1,4 +1,4 @@
-"""How the results of bench/distributed look on a terminal and in docs/performance.md."""
+"""How the results of bench/distributed look on a terminal and in docs/measurements.md."""
 
 
 def cell(value, digits):

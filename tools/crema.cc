@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/listed.h"
 #include "base/suggest.h"
 #include "crema/error.h"
 #include "tools/commands.h"
@@ -29,7 +30,11 @@ std::string Overview() {
     text += name + command->summary + "\n";
   }
   return text +
-         "\ncrema COMMAND --help tells more of each. `train` is short for `crema train`.\n\n"
+         "\ncrema COMMAND --help, or crema help COMMAND, tells more of each; crema --version says which this is.\n"
+         "`train` is short for `crema train`. Data sets are made and looked at by programs of their own, which\n"
+         "also take --help: convert_imageset, convert_annoset, convert_csv, convert_text, convert_mnist_data,\n"
+         "convert_mnist_siamese_data, convert_cifar_data, convert_kitti, compute_image_mean, compute_anchors,\n"
+         "db_tool.\n\n"
          "example, from the repository's root:\n"
          "  crema compile --model=model_zoo/lenet/deploy.prototxt --phase=TEST\n"
          "  crema train --solver=configs/fashion_mnist/solver.prototxt\n";
@@ -45,13 +50,9 @@ const Command& Find(const std::string& name) {
     throw UserError(Location{"crema", 0, 0}, "there is no command \"" + name + "\"; " + instead);
   }
   const std::string hint = DidYouMean(name, names);
-  throw UserError(
-      Location{"crema", 0, 0},
-      "there is no command \"" + name + "\"" +
-          (hint.empty()
-               ? "; it is one of train, test, time, compile, probe, device_query, keygen, cluster, "
-                 "zoo, predict, extract, detect, generate, finetune, evaluate, curves, export, import, bn_statistics"
-               : hint));
+  throw UserError(Location{"crema", 0, 0},
+                  "there is no command \"" + name + "\"" +
+                      (hint.empty() ? "; it is one of " + Listed(names, {.most = kAllNames}) : hint));
 }
 
 int Main(std::vector<std::string> arguments) {

@@ -111,7 +111,8 @@ const Command& ZooCommand() {
                 {.name = "output", .value = "DIR", .help = "get: where the weights go [the model's folder]"},
                 {.name = "mirror",
                  .value = "URL",
-                 .help = "get: where weights are looked for first, as MODEL/FILE and FILE [CREMA_ZOO_MIRROR]"},
+                 .help = "get: where weights that did not come along are looked for first, as MODEL/FILE and "
+                         "FILE [CREMA_ZOO_MIRROR]"},
                 {.name = "force", .value = "", .help = "copy: replace files that exist"}},
       .examples =
           "list shows all models, show one card. copy writes a model's files into a folder of your own, where\n"

@@ -13,8 +13,7 @@ namespace crema {
 namespace {
 
 constexpr int kLetterHeight = 7, kLetterWidth = 5;
-// Pixels of the shorter side for each pixel of a line, and of a letter.
-constexpr int kSideOfLine = 250, kSideOfLetter = 400;
+constexpr int kSide = 300;  // pixels of the shorter side for each pixel of a line's width, and of a letter's parts
 
 using Color = std::array<uint8_t, 3>;
 
@@ -37,9 +36,7 @@ void Fill(const Pixels& area, const Color& color, Image* image) {
   }
 }
 
-int ThicknessFor(const Image& image, int side) {
-  return std::max(1, (std::min(image.height, image.width) + side / 2) / side);
-}
+int ThicknessFor(const Image& image) { return std::max(1, (std::min(image.height, image.width) + kSide / 2) / kSide); }
 
 // Within [0, extent]; NaN is 0.
 int PixelAt(float position, int extent) {
@@ -64,7 +61,7 @@ Color ColorOn(const Color& ground) {
 }
 
 void DrawText(const std::string& text, const Pixels& box, const Color& ground, Image* image) {
-  const int size = ThicknessFor(*image, kSideOfLetter);
+  const int size = ThicknessFor(*image);
   const int advance = (kLetterWidth + 1) * size;
   const int width = static_cast<int>(text.size()) * advance + size, height = (kLetterHeight + 2) * size;
   const int left = std::max(0, std::min(box.left, image->width - width));
@@ -99,7 +96,7 @@ std::array<uint8_t, 3> ColorOfKind(int kind) {
 
 void DrawBoxes(std::span<const DrawnBox> boxes, Image* image) {
   MakeColor(image);
-  const int thickness = ThicknessFor(*image, kSideOfLine);
+  const int thickness = ThicknessFor(*image);
   for (const DrawnBox& drawn : boxes) {
     const Color color = ColorOfKind(drawn.kind);
     Pixels box = {PixelAt(drawn.xmin, image->width), PixelAt(drawn.ymin, image->height),

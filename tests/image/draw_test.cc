@@ -99,8 +99,8 @@ TEST(DrawBoxes, LinesGrowWithTheImage) {
   const DrawnBox box = {.xmin = 100, .ymin = 100, .xmax = 200, .ymax = 200, .text = ""};
   DrawBoxes({&box, 1}, &image);
   const auto at = [&](int x) { return image.row(150)[3 * x + 2] != 0 || image.row(150)[3 * x] != 0; };
-  EXPECT_TRUE(at(100) && at(103));
-  EXPECT_FALSE(at(99) || at(104));
+  EXPECT_TRUE(at(100) && at(102));
+  EXPECT_FALSE(at(99) || at(103));
 }
 
 TEST(ColorOfKind, DiffersBetweenKinds) {

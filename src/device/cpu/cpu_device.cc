@@ -62,7 +62,8 @@ DeviceFacts DescribeCpu() {
   }
   if (!model.empty()) facts.facts.emplace_back("Model", model);
   facts.facts.emplace_back("Logical cores", std::to_string(sysconf(_SC_NPROCESSORS_ONLN)));
-  facts.facts.emplace_back("Compute threads", std::to_string(omp_get_max_threads()) + " (OMP_NUM_THREADS)");
+  facts.facts.emplace_back("Compute threads", std::to_string(std::min(omp_get_max_threads(), omp_get_thread_limit())) +
+                                                  (std::getenv("OMP_NUM_THREADS") ? " (OMP_NUM_THREADS)" : ""));
   facts.facts.emplace_back("Memory", std::to_string(MachineMemory() >> 20) + " MiB");
   std::string vector_units;
   for (const char* flag : {"avx2", "fma", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8"}) {
