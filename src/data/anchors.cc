@@ -110,7 +110,7 @@ ObjectSides SidesOfObjects(const RecordSource& source, const ImageExtent& input,
   RecordImage record;
   const Resizer resizer{ImageBorder()};
   for (uint64_t i = 0; i < source.count(); ++i) {
-    const std::string problem = ReadRecordFields(source.Read(i), &record);
+    const std::string problem = ReadRecordFields(source.Peek(i), &record);
     if (!problem.empty()) RejectRecord(source, i, problem);
     ImageExtent shown = input;
     if (keeps_proportions && !record.annotated.objects.empty()) {

@@ -105,7 +105,7 @@ const char* ParseAnnotated(std::span<const std::byte> bytes, AnnotatedRecord* re
 
 bool HoldsAnnotated(const RecordSource& source) {
   AnnotatedRecord record;
-  return !ParseAnnotated(source.Read(0), &record) && !record.datum.empty();
+  return !ParseAnnotated(source.Peek(0), &record) && !record.datum.empty();
 }
 
 std::optional<std::string> MistakeOf(const BoxedObject& object) {
@@ -136,7 +136,7 @@ ObjectCounts CountObjects(const RecordSource& source) {
     ObjectCounts here;
     here.first_with = source.count();
     for (int64_t i = begin; i < end; ++i) {
-      if (const char* wrong = ParseAnnotated(source.Read(static_cast<uint64_t>(i)), &record)) {
+      if (const char* wrong = ParseAnnotated(source.Peek(static_cast<uint64_t>(i)), &record)) {
         const std::lock_guard lock(mutex);
         if (static_cast<uint64_t>(i) < broken) {
           broken = static_cast<uint64_t>(i);

@@ -96,7 +96,7 @@ void DatasetWriter::CheckExisting() const {
                     " does not (was a conversion killed?); pass --force to make all of them anew");
   }
   const std::string file = target_.LabelsFile();
-  if (found.empty() && !labels_.empty() && IsTaken(file) && ReadLabels(file) != labels_) {
+  if (found.empty() && !labels_.empty() && IsTaken(file) && !HasLabels(file, labels_)) {
     throw UserError("\"" + file + "\" exists already with other classes; remove it, choose another name for the " +
                     "database, or pass --force to replace it");
   }

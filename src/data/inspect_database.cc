@@ -169,7 +169,7 @@ DatabaseInfo InspectDatabase(const RecordSource& source, int threads, ProgressLi
                               RecordImage record;
                               for (int64_t i = chunk * kReadAtOnce; i < std::min(count, (chunk + 1) * kReadAtOnce);
                                    ++i) {
-                                CountRecord(source.Read(static_cast<uint64_t>(i)), &record, part);
+                                CountRecord(source.Peek(static_cast<uint64_t>(i)), &record, part);
                               }
                             },
                             [&](int64_t, const DatabaseInfo& part) {

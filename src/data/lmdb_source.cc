@@ -78,6 +78,7 @@ class Environment {
   void ExpectReadAhead() const;
   void ReadAhead(uint64_t first, uint64_t count) const;
   std::span<const std::byte> Read(uint64_t i) const;
+  std::span<const std::byte> Peek(uint64_t i) const;
   std::string Key(uint64_t i) const;
   void VisitKeys(const std::function<bool(uint64_t, const std::string&)>& visit) const;
 
@@ -249,8 +250,10 @@ Environment::Environment(const std::string& folder) : folder_(folder) {
   }
 }
 
+std::span<const std::byte> Environment::Peek(uint64_t i) const { return i == 0 ? first_ : index()[i]; }
+
 std::span<const std::byte> Environment::Read(uint64_t i) const {
-  const std::span<const std::byte> record = i == 0 ? first_ : index()[i];
+  const std::span<const std::byte> record = Peek(i);
   if (!watched_) return record;
   WatchedMap::Touch(record);
   if (!watched_->lost()) return record;
@@ -329,6 +332,7 @@ class LmdbSource : public RecordSource {
 
   uint64_t count() const override { return environment_->count(); }
   std::span<const std::byte> Read(uint64_t i) const override { return environment_->Read(i); }
+  std::span<const std::byte> Peek(uint64_t i) const override { return environment_->Peek(i); }
   uint64_t bytes() const override { return environment_->bytes(); }
   void ExpectReadAhead() const override { environment_->ExpectReadAhead(); }
   void ReadAhead(uint64_t first, uint64_t count) const override { environment_->ReadAhead(first, count); }

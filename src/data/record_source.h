@@ -20,6 +20,9 @@ class RecordSource {
   virtual uint64_t count() const = 0;
   // The bytes of record i < count(); valid as long as the source.
   virtual std::span<const std::byte> Read(uint64_t i) const = 0;
+  // The same, for who looks at a few of its bytes: the disk need not be read for the others. Nothing tells of those
+  // that were lost meanwhile, which are 0.
+  virtual std::span<const std::byte> Peek(uint64_t i) const { return Read(i); }
   // Bytes that all records take on the disk.
   virtual uint64_t bytes() const = 0;
   // From now on the disk is read by ReadAhead only, where that asked in time: what the system would read in addition,

@@ -144,7 +144,7 @@ Classes ClassesOf(const RecordSource& source, const std::string& path) {
   Classes classes;
   for (uint64_t i = 0; i < source.count(); ++i) {
     DatumView datum;
-    if (const char* damage = ParseDatum(source.Read(i), &datum)) {
+    if (const char* damage = ParseDatum(source.Peek(i), &datum)) {
       throw UserError(DescribeRecord(source, i) + " is not a readable Datum: " + damage + "; make the database anew");
     }
     if (datum.label_count > 0) {

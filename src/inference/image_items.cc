@@ -28,7 +28,7 @@ std::optional<ImageSize> ImageFiles::Size(uint64_t i) const {
 
 std::optional<ImageSize> DatabaseImages::Size(uint64_t i) const {
   DatumView datum;
-  if (ParseDatum(source_->Read(i), &datum)) return std::nullopt;
+  if (ParseDatum(source_->Peek(i), &datum)) return std::nullopt;
   if (datum.encoded) return SizeOfFile(datum.data);
   if (!CheckDatum(datum).empty()) return std::nullopt;
   return datum.size;
@@ -36,7 +36,7 @@ std::optional<ImageSize> DatabaseImages::Size(uint64_t i) const {
 
 StoredAs DatabaseImages::stored_as(uint64_t i) const {
   DatumView datum;
-  if (ParseDatum(source_->Read(i), &datum) || datum.encoded) return StoredAs::kCompressed;
+  if (ParseDatum(source_->Peek(i), &datum) || datum.encoded) return StoredAs::kCompressed;
   return datum.bytes() ? StoredAs::kBytes : StoredAs::kFloats;
 }
 
