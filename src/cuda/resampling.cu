@@ -56,7 +56,7 @@ struct Resample {
           known += is_known ? weight : 0.0f;
           unknown += is_known ? 0.0f : weight;
         } else {
-          sum += weight * value;
+          sum += weight == 0.0f ? 0.0f : weight * value;  // which may be infinite or no number
         }
       }
     }

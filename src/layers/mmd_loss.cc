@@ -68,6 +68,14 @@ class MmdLossLayer : public Layer {
       setup.Fail("mmd_param.kernel_mul",
                  "kernel_mul is " + FormatNumber(param.kernel_mul()) + "; give a number above 0, 2 is usual");
     }
+    // The widest kernel's factor, and that of the narrowest one.
+    const double span = std::pow(static_cast<double>(param.kernel_mul()), (param.kernel_num() + 1) / 2);
+    if (!(span > 1e-15 && span < 1e15)) {
+      setup.Fail("mmd_param", "kernel_num " + std::to_string(param.kernel_num()) + " and kernel_mul " +
+                                  FormatNumber(param.kernel_mul()) +
+                                  " make kernels so wide and so narrow that they tell nothing apart; kernel_num: 5 "
+                                  "kernel_mul: 2 are usual");
+    }
     if (param.fix_gamma()) {
       setup.Fail("mmd_param.fix_gamma",
                  "fix_gamma: true, the first batch's gamma for all, is not supported; remove it, and each batch has "

@@ -39,10 +39,11 @@ struct Part {
   int64_t row, left, count;
 };
 
+// What has no weight may be infinite or no number.
 CREMA_INLINE void AddTap(int64_t n, float weight, const float* weights, const int32_t* first, const float* x,
                          float* sums) {
 #pragma omp simd
-  for (int64_t c = 0; c < n; ++c) sums[c] += weight * weights[c] * x[first[c]];
+  for (int64_t c = 0; c < n; ++c) sums[c] += weights[c] == 0.0f ? 0.0f : weight * weights[c] * x[first[c]];
 }
 
 // The same; NaNs add their weights elsewhere.
