@@ -70,7 +70,7 @@ constexpr Name kNames[] = {
 
 std::string InsteadOf(const std::string& name) {
   std::string stem = name;
-  for (const char* ending : {".py", ".sh", ".bin", ".cpp"}) {
+  for (const char* ending : {".example", ".py", ".sh", ".bin", ".cpp"}) {
     if (stem.ends_with(ending)) stem.resize(stem.size() - std::string(ending).size());
   }
   const auto* const found =

@@ -163,7 +163,8 @@ void LogObserver::OnBest(const BestFound& best) {
 }
 
 void LogObserver::OnCluster(const ClusterChanged& change) {
-  Log(Text(change.warning ? "Warning: " : "", change.text, " (", change.workers, " workers)"));
+  const std::string text = Text(change.warning ? "Warning: " : "", change.text, " (", change.workers, " workers)");
+  change.warning ? Warn(text) : Log(text);
 }
 
 void LogObserver::OnClusterEnd(const ClusterSummary& summary) {
@@ -171,7 +172,7 @@ void LogObserver::OnClusterEnd(const ClusterSummary& summary) {
     Log("What each worker did:");
     for (const std::string& line : SummaryLines(summary)) Log("    " + line);
   }
-  if (!summary.warning.empty()) Log("Warning: " + summary.warning);
+  if (!summary.warning.empty()) Warn("Warning: " + summary.warning);
 }
 
 void LogObserver::OnSnapshot(const SnapshotWritten& snapshot) {

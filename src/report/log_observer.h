@@ -45,6 +45,7 @@ class LogObserver : public Observer {
 
  private:
   void Log(const std::string& line) { log_(false, line); }
+  void Warn(const std::string& line) { (notice_in_training_ ? notice_in_training_ : notice_)(false, line); }
 
   Write log_, notice_, notice_in_training_;
   bool started_ = false;

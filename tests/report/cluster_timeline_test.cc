@@ -343,7 +343,8 @@ TEST(ClusterSummary, OfATournamentHasScores) {
 
 TEST(ClusterSummary, IsLogged) {
   std::vector<std::string> lines;
-  LogObserver log([&](bool, const std::string& line) { lines.push_back(line); }, {});
+  const auto write = [&](bool, const std::string& line) { lines.push_back(line); };
+  LogObserver log(write, write);
   ClusterSummary summary = Summary();
   log.OnClusterEnd(summary);
   EXPECT_EQ(lines.size(), 5u);
