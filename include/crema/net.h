@@ -76,7 +76,8 @@ struct NetOptions {
   // net within memory_limit. Results are the same bits.
   Recompute recompute = Recompute::kNone;
   // Bytes of activations, gradients, workspaces, parameters and parameter_copies together; 0: none for kNone, the
-  // device's free memory for kAuto. A net that cannot be kept within it is a UserError.
+  // device's free memory for kAuto. A net with a backward pass that cannot be kept within it is a UserError; others are
+  // not limited.
   size_t memory_limit = 0;
   // Where a file sets it, for messages.
   Location memory_limit_at = {};
@@ -220,7 +221,7 @@ class Net {
   std::span<float> gradient_block();
   void ParametersChanged();
 
-  // Copies by layer name. Throws UserError naming layer and both shapes where they differ.
+  // Copies by layer name. Throws UserError naming layer and both shapes where they differ; nothing is copied then.
   WeightsReport LoadWeights(const std::vector<LayerWeights>& weights);
   // Every layer with blobs, shared ones in each, in Caffe's binary form.
   NetParameter ToProto(bool write_gradients = false) const;

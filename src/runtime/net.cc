@@ -42,8 +42,9 @@ void CheckGradients(const NetOptions& options, const GradientReader* reader) {
   }
 }
 
-void CheckRan(uint64_t passes) {
-  if (passes == 0) throw UserError("there is no forward pass to go back through; call Forward before Backward");
+uint64_t PassToGoBack(const std::optional<uint64_t>& last) {
+  if (last) return *last;
+  throw UserError("there is no forward pass to go back through; call Forward before Backward");
 }
 
 }  // namespace
@@ -82,6 +83,11 @@ uint64_t Net::Impl::NextVersion() {
   return Version();
 }
 
+void Net::Impl::ParametersChanged() {
+  ++version;
+  if (options.share_with) options.share_with->impl_->ParametersChanged();
+}
+
 int Net::Impl::LastValue(const std::string& blob) const {
   int last = -1;
   const auto& values = compiled->graph.values;
@@ -104,7 +110,7 @@ void Net::set_pass(uint64_t pass) { impl_->pass = pass; }
 
 float Net::Forward() {
   const float loss = impl_->executor.Forward(impl_->pass, impl_->NextVersion(), false);
-  ++impl_->pass;
+  impl_->last_pass = impl_->pass++;
   return loss;
 }
 
@@ -112,15 +118,15 @@ float Net::ForwardBackward(GradientReader* reader, const std::function<void()>& 
   CheckGradients(impl_->options, reader);
   const float loss = impl_->executor.ForwardBackward(
       impl_->pass, impl_->NextVersion(), impl_->gradients_cleared || !impl_->options.accumulate, reader, then);
-  ++impl_->pass;
+  impl_->last_pass = impl_->pass++;
   impl_->gradients_cleared = false;
   return loss;
 }
 
 void Net::Backward(GradientReader* reader) {
   CheckGradients(impl_->options, reader);
-  CheckRan(impl_->pass);
-  impl_->executor.Backward(impl_->pass - 1, impl_->gradients_cleared || !impl_->options.accumulate, reader);
+  const uint64_t pass = PassToGoBack(impl_->last_pass);
+  impl_->executor.Backward(pass, impl_->gradients_cleared || !impl_->options.accumulate, reader);
   impl_->gradients_cleared = false;
 }
 
@@ -128,9 +134,9 @@ void Net::ClearGradients() { impl_->gradients_cleared = true; }
 
 void Net::RepeatBackward() {
   CheckGradients(impl_->options, nullptr);
-  CheckRan(impl_->pass);
-  impl_->executor.Forward(impl_->pass - 1, impl_->Version(), true);
-  impl_->executor.Backward(impl_->pass - 1, true, nullptr);
+  const uint64_t pass = PassToGoBack(impl_->last_pass);
+  impl_->executor.Forward(pass, impl_->Version(), true);
+  impl_->executor.Backward(pass, true, nullptr);
   impl_->gradients_cleared = false;
 }
 
@@ -199,7 +205,7 @@ std::span<float> Net::parameter_block() {
   ParametersChanged();
   return impl_->parameters.values();
 }
-void Net::ParametersChanged() { ++impl_->version; }
+void Net::ParametersChanged() { impl_->ParametersChanged(); }
 std::span<float> Net::gradient_block() { return impl_->parameters.gradients(); }
 
 std::vector<std::pair<std::string, uint64_t>> Net::data_positions() const {

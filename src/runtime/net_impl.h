@@ -2,8 +2,11 @@
 #ifndef CREMA_RUNTIME_NET_IMPL_H_
 #define CREMA_RUNTIME_NET_IMPL_H_
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "crema/net.h"
@@ -24,6 +27,8 @@ struct Net::Impl {
   // Of the parameters, also those of the net that owns some of them; and that of the next forward pass.
   uint64_t Version() const;
   uint64_t NextVersion();
+  // Someone writes parameters, and with them those of the net that owns some of them.
+  void ParametersChanged();
   // The value a blob's name stands for at the end of the net; -1 without one.
   int LastValue(const std::string& blob) const;
 
@@ -32,7 +37,8 @@ struct Net::Impl {
   ParameterStore parameters;
   Executor executor;
   uint64_t pass = 0;
-  uint64_t version = 1;  // 0: of no parameters
+  std::atomic<uint64_t> version = 1;  // 0: of no parameters
+  std::optional<uint64_t> last_pass;  // none before the first
   bool gradients_cleared = true;
 };
 

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "compiler/compiler.h"
 #include "crema/error.h"
@@ -28,8 +31,7 @@ bool SameShape(const LayerWeights::Blob& blob, const Shape& wanted, bool strict)
   return blob.shape.dims() == padded;
 }
 
-void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> parameters, Location where,
-               Diagnostics& diagnostics) {
+void CheckLayer(const LayerWeights& from, const Node& to, Location where, Diagnostics& diagnostics) {
   const std::string layer = "layer \"" + to.name() + "\" (" + to.type->name + ")";
   const std::string remedy =
       "; give weights of this net, or, to train the layer afresh, rename it and start a new training from these with "
@@ -57,6 +59,11 @@ void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> pa
   if (diagnostics.has_errors()) return;
   for (size_t i = 0; i < from.blobs.size(); ++i) {
     const auto& values = from.blobs[i].data;
+    if (static_cast<int64_t>(values.size()) != from.blobs[i].shape.count()) {
+      diagnostics.Error(where, layer + ": blob " + std::to_string(i) + " is " + from.blobs[i].shape.ToString() +
+                                   ", but has " + std::to_string(values.size()) + " numbers");
+      return;
+    }
     const auto nan = std::find_if(values.begin(), values.end(), [](float value) { return std::isnan(value); });
     if (nan == values.end()) continue;
     diagnostics.Error(where, layer + ": element " + std::to_string(nan - values.begin()) + " of blob " +
@@ -64,9 +71,6 @@ void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> pa
                                  " is no number (NaN) in the weights file: it is damaged, or the "
                                  "training that wrote it had failed; use an earlier snapshot, or copy the file again");
     return;
-  }
-  for (size_t i = 0; i < from.blobs.size(); ++i) {
-    parameters[to.params[i]].SetData(from.blobs[i].data.data());
   }
 }
 
@@ -88,6 +92,7 @@ WeightsReport Net::LoadWeights(const std::vector<LayerWeights>& weights) {
   Diagnostics diagnostics;
   std::set<int> copied;                // parameters
   std::map<std::string, int> numbers;  // of layers of one name
+  std::vector<std::pair<const LayerWeights*, const Node*>> fitting;
   const Namesakes namesakes(net.graph);
   for (const LayerWeights& layer : weights) {
     const Node* node = Target(net.graph, namesakes, layer.name, numbers[layer.name]++);
@@ -96,11 +101,16 @@ WeightsReport Net::LoadWeights(const std::vector<LayerWeights>& weights) {
       continue;
     }
     const Location where = net.file.source ? net.file.source->Layer(node->index_in_file) : Location{};
-    CopyLayer(layer, *node, parameters(), where, diagnostics);
+    CheckLayer(layer, *node, where, diagnostics);
+    fitting.emplace_back(&layer, node);
     report.copied.push_back(layer.name);
     copied.insert(node->params.begin(), node->params.end());
   }
   diagnostics.ThrowIfErrors();
+  const std::span<Parameter> own = parameters();
+  for (const auto& [from, to] : fitting) {
+    for (size_t i = 0; i < to->params.size(); ++i) own[to->params[i]].SetData(from->blobs[i].data.data());
+  }
   for (const Node& node : net.graph.nodes) {
     // Some files have those that layers share only once.
     const bool fresh = std::any_of(node.params.begin(), node.params.end(), [&](int i) { return copied.count(i) == 0; });

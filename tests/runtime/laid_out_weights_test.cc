@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "crema/files.h"
 #include "crema/net.h"
 #include "device/device.h"
 #include "graph/program.h"
@@ -85,6 +86,43 @@ void SetStatistics(Net& net) {
   for (Parameter& p : net.parameters()) {
     if (!p.layer.ends_with("_bn")) continue;
     for (int64_t i = 0; i < p.data.count(); ++i) p.data.f32()[i] = p.index == 0 ? 0.1f : p.index == 1 ? 0.8f : 2;
+  }
+}
+
+std::vector<float> Outputs(Net& net) {
+  FillInputs(net);
+  net.Forward();
+  const Tensor scores = net.blob("ip");
+  return {scores.f32(), scores.f32() + scores.count()};
+}
+
+TEST(LaidOutWeights, AreReadAnewByAllNetsThatShareThem) {
+  NetOptions options = Options();
+  options.phase = TEST;
+  options.backward = false;
+  options.outputs = {"ip"};
+  Net owner(File(), options);
+  const auto sharing = [&] {
+    NetOptions other = options;
+    other.share_with = &owner;
+    return other;
+  };
+  Net borrower(File(), sharing()), another(File(), sharing());
+  const std::vector<float> before = Outputs(owner);
+  EXPECT_EQ(Outputs(borrower), before);
+  EXPECT_EQ(Outputs(another), before);
+  options.context.seed = 12;
+  Net source(File(), options);
+  const std::vector<float> after = Outputs(source);
+  ASSERT_NE(after, before);
+  for (int way = 0; way < 2; ++way) {
+    borrower.LoadWeights(ParseWeights(source.ToProto().SerializeAsString(), "source"));
+    EXPECT_EQ(Outputs(borrower), after) << way;
+    EXPECT_EQ(Outputs(owner), after) << way;
+    EXPECT_EQ(Outputs(another), after) << way;
+    for (Parameter& p : owner.parameters()) p.SetData(std::vector<float>(static_cast<size_t>(p.shape.count())).data());
+    EXPECT_NE(Outputs(borrower), after) << way;
+    EXPECT_NE(Outputs(another), after) << way;
   }
 }
 

@@ -100,6 +100,25 @@ layer { name: "fc" type: "Convolution" bottom: "a" top: "b" strict_dim: false
   EXPECT_THROW(net.LoadWeights({{"fc", "InnerProduct", {{Shape{2, 11}, values}, {Shape{2}, {5, 6}}}}}), UserError);
 }
 
+TEST(Net, WeightsThatDoNotFitChangeNothing) {
+  const NetFile file = File(R"(
+layer { name: "in" type: "Input" top: "a" input_param { shape { dim: 1 dim: 2 } } }
+layer { name: "b" type: "InnerProduct" bottom: "a" top: "b" inner_product_param { num_output: 2 bias_term: false } }
+layer { name: "c" type: "InnerProduct" bottom: "b" top: "c" inner_product_param { num_output: 1 bias_term: false } }
+)");
+  Net net(file, {});
+  net.LoadWeights({{"b", "", {{Shape{2, 2}, {1, 2, 3, 4}}}}});
+  const auto b = [&] { return std::as_const(net).parameters()[0].data.f32()[0]; };
+  for (const LayerWeights& wrong :
+       {LayerWeights{"c", "", {{Shape{1, 3}, {1, 2, 3}}}}, LayerWeights{"c", "", {{Shape{1, 2}, {1}}}},
+        LayerWeights{"c", "", {{Shape{1, 2}, {1, 2, 3}}}}}) {
+    EXPECT_THROW(net.LoadWeights({{"b", "", {{Shape{2, 2}, {5, 6, 7, 8}}}}, wrong}), UserError);
+    EXPECT_EQ(b(), 1);
+  }
+  net.LoadWeights({{"b", "", {{Shape{2, 2}, {5, 6, 7, 8}}}}, {"c", "", {{Shape{1, 2}, {1, 2}}}}});
+  EXPECT_EQ(b(), 5);
+}
+
 TEST(Net, LayersOfOneNameKeepTheirOwnParameters) {
   const std::string product =
       R"( type: "InnerProduct" inner_product_param { num_output: 3 weight_filler { type: "xavier" } } })";
