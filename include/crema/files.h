@@ -63,6 +63,9 @@ struct LayerWeights {
 
 // Layers without blobs are left out. A .solverstate, other or damaged file is a UserError that says what it is.
 std::vector<LayerWeights> ReadWeights(const std::string& path);
+// The same of the bytes of a .caffemodel in memory, such as Net::ToProto().SerializeAsString(); `name` stands for the
+// file in messages. Not of HDF5.
+std::vector<LayerWeights> ParseWeights(std::string_view bytes, const std::string& name);
 
 }  // namespace crema
 

@@ -12,6 +12,15 @@ std::vector<LayerOrigin> Upgrade(NetParameter* net, const SourceMap& source, std
   Diagnostics diagnostics;
   std::vector<LayerOrigin> origins = UpgradeNet(
       net, [&source](std::string_view path) { return source.Field(path); }, &diagnostics);
+  for (int i = 0; i < net->layer_size(); ++i) {
+    const LayerParameter& layer = net->layer(i);
+    if (layer.blobs_size() == 0) continue;
+    diagnostics.Warning(source.Layer(i),
+                        "layer \"" + layer.name() +
+                            "\" has blobs, which are not read from a net: its parameters begin as their "
+                            "fillers say; give the values as weights, of a .caffemodel");
+    break;
+  }
   diagnostics.ThrowIfErrors();
   *warnings = diagnostics.list();
   return origins;

@@ -15,6 +15,9 @@ constexpr const char* kDice = "Eltwise, Reduction and Power compute it: docs/seg
 constexpr const char* kEntropy =
     "write Log of the probabilities with shift: 1e-6, Eltwise with PROD of both, and Reduction with coeff: -1 / the "
     "batch size, which has the loss_weight";
+constexpr const char* kConvolution = "it is type: \"Convolution\" here";
+constexpr const char* kBatchNorm =
+    "it is two layers here, of types \"BatchNorm\" and, for its weight and bias, \"Scale\"";
 constexpr const char* kRistretto = "take the type without \"Ristretto\", which computes the same in floats";
 
 constexpr TypeOfFork kTypes[] = {
@@ -74,6 +77,29 @@ constexpr TypeOfFork kTypes[] = {
     {"DeconvolutionRistretto", "Ristretto", kRistretto},
     {"FcRistretto", "Ristretto", "take type: \"InnerProduct\", which computes the same in floats"},
     {"LRNRistretto", "Ristretto", kRistretto},
+    // What PyTorch calls them
+    {"Linear", "PyTorch", "it is type: \"InnerProduct\" here"},
+    {"Conv1d", "PyTorch", "it is type: \"Convolution\" here, with kernel_h: 1 of images of height 1"},
+    {"Conv2d", "PyTorch", kConvolution},
+    {"Conv3d", "PyTorch", kConvolution},
+    {"ConvTranspose2d", "PyTorch", "it is type: \"Deconvolution\" here"},
+    {"MaxPool2d", "PyTorch", "it is type: \"Pooling\" with pool: MAX here"},
+    {"AvgPool2d", "PyTorch", "it is type: \"Pooling\" with pool: AVE here"},
+    {"AdaptiveAvgPool2d", "PyTorch", "to one place it is type: \"Pooling\" with pool: AVE global_pooling: true here"},
+    {"BatchNorm1d", "PyTorch", kBatchNorm},
+    {"BatchNorm2d", "PyTorch", kBatchNorm},
+    {"Embedding", "PyTorch", "it is type: \"Embed\" here"},
+    {"LeakyReLU", "PyTorch", "it is type: \"ReLU\" with relu_param { negative_slope: 0.01 } here"},
+    {"SiLU", "PyTorch", "it is type: \"Swish\" here"},
+    {"CrossEntropyLoss", "PyTorch", "it is type: \"SoftmaxWithLoss\" here"},
+    {"NLLLoss", "PyTorch", "type: \"SoftmaxWithLoss\" takes the scores before their log_softmax"},
+    {"BCEWithLogitsLoss", "PyTorch", "it is type: \"SigmoidCrossEntropyLoss\" here"},
+    {"BCELoss", "PyTorch", "type: \"SigmoidCrossEntropyLoss\" takes the scores before their Sigmoid"},
+    {"MSELoss", "PyTorch",
+     "type: \"EuclideanLoss\" is half the sum of squares divided by the batch size: a loss_weight of 2 / the numbers "
+     "of "
+     "an item makes it PyTorch's mean"},
+    {"HuberLoss", "PyTorch", "type: \"SmoothL1Loss\" is like it"},
     // Single layers
     {"LocalConvolution", "forks", "type: \"Local\" with local_param does the same, without groups"},
     {"Noise", "forks",
@@ -123,6 +149,7 @@ const TypeOfFork* FindTypeOfFork(std::string_view name) {
 
 std::string AdviceOn(const TypeOfFork& type) {
   const std::string fork = type.fork, name(type.type);
+  if (fork == "PyTorch") return "\"" + name + "\" is what PyTorch calls it; " + type.remedy;
   return "\"" + name + "\" is a layer type of " + (fork.starts_with("forks") ? fork + " of Caffe" : "a fork of Caffe") +
          (fork.starts_with("forks") ? "" : " (" + fork + ")") + " that crema does not have" +
          (type.remedy ? std::string("; ") + type.remedy : kWriteLayer);

@@ -1,4 +1,5 @@
-// Layer types of forks of Caffe that crema does not have: not misspelt, and often with another way to the same net.
+// Layer types of forks of Caffe that crema does not have, and names that PyTorch has for those that are there: not
+// misspelt, and often with another way to the same net.
 #ifndef CREMA_SCHEMA_TYPES_OF_FORKS_H_
 #define CREMA_SCHEMA_TYPES_OF_FORKS_H_
 

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "base/hdf5.h"
 #include "crema/files.h"
@@ -47,6 +49,7 @@ void NormalizeBatchNorm(std::vector<LayerWeights::Blob>* blobs) {
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path), wire_(path, ".caffemodel") {}
+  Reader(std::string_view bytes, std::string name) : path_(std::move(name)), wire_(bytes) {}
 
   std::vector<LayerWeights> Run() {
     CheckWeightsKind(path_, &wire_);
@@ -136,6 +139,10 @@ class Reader {
 std::vector<LayerWeights> ReadWeights(const std::string& path) {
   if (BeginsAsHdf5(path)) return ReadHdf5Weights(path);
   return Reader(path).Run();
+}
+
+std::vector<LayerWeights> ParseWeights(std::string_view bytes, const std::string& name) {
+  return Reader(bytes, name).Run();
 }
 
 }  // namespace crema

@@ -32,7 +32,11 @@ WireReader::WireReader(const std::string& path, const std::string& kind) : path_
   size_ = static_cast<uint64_t>(status.st_size);
 }
 
-WireReader::~WireReader() { ::close(fd_); }
+WireReader::WireReader(std::string_view bytes) : memory_(bytes), size_(bytes.size()), buffer_(kBuffer) {}
+
+WireReader::~WireReader() {
+  if (fd_ >= 0) ::close(fd_);
+}
 
 void WireReader::Seek(uint64_t position) {
   if (position >= buffer_at_ && position <= buffer_at_ + filled_) {
@@ -44,6 +48,10 @@ void WireReader::Seek(uint64_t position) {
 }
 
 void WireReader::ReadAt(uint64_t position, void* to, uint64_t count) {
+  if (fd_ < 0) {
+    memory_.copy(static_cast<char*>(to), count, position);
+    return;
+  }
   char* out = static_cast<char*>(to);
   while (count > 0) {
     const ssize_t got = ::pread(fd_, out, std::min<uint64_t>(count, 1u << 30), static_cast<off_t>(position));

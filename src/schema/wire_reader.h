@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace crema {
@@ -29,6 +30,8 @@ class WireReader {
  public:
   // Throws as CheckRegularFile does. kind: ".caffemodel".
   WireReader(const std::string& path, const std::string& kind);
+  // Of bytes in memory, which must outlive it.
+  explicit WireReader(std::string_view bytes);
   ~WireReader();
   WireReader(const WireReader&) = delete;
   WireReader& operator=(const WireReader&) = delete;
@@ -54,6 +57,7 @@ class WireReader {
 
   std::string path_;
   int fd_ = -1;
+  std::string_view memory_;  // instead
   uint64_t size_ = 0;
   std::vector<uint8_t> buffer_;
   uint64_t buffer_at_ = 0;

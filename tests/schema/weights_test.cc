@@ -18,9 +18,20 @@ class WeightsTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove(path_); }
 
   void Write(const std::string& bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
+  // Of a file, which is what bytes in memory are, too.
   std::vector<LayerWeights> Read(const std::string& bytes) {
     Write(bytes);
-    return ReadWeights(path_);
+    std::vector<LayerWeights> layers = ReadWeights(path_);
+    const std::vector<LayerWeights> in_memory = ParseWeights(bytes, path_);
+    EXPECT_EQ(in_memory.size(), layers.size());
+    for (size_t i = 0; i < std::min(layers.size(), in_memory.size()); ++i) {
+      EXPECT_EQ(in_memory[i].name, layers[i].name);
+      EXPECT_EQ(in_memory[i].blobs.size(), layers[i].blobs.size());
+      for (size_t j = 0; j < std::min(layers[i].blobs.size(), in_memory[i].blobs.size()); ++j) {
+        EXPECT_TRUE(in_memory[i].blobs[j].data == layers[i].blobs[j].data) << layers[i].name;
+      }
+    }
+    return layers;
   }
   // The complaint, without the name of the file.
   std::string Error(const std::string& bytes) {
@@ -29,6 +40,12 @@ class WeightsTest : public ::testing::Test {
       return {};
     } catch (const UserError& error) {
       const std::string text = error.what();
+      try {
+        ParseWeights(bytes, path_);
+        ADD_FAILURE() << "nothing is said of these bytes in memory: " << text;
+      } catch (const UserError& in_memory) {
+        EXPECT_EQ(in_memory.what(), text);
+      }
       EXPECT_EQ(text.compare(0, path_.size(), path_), 0) << text;
       return text.substr(path_.size() + sizeof(": error: ") - 1);
     }
