@@ -88,8 +88,9 @@ class LayerSetup {
   // Turns a possibly negative axis into [0, axes of bottom `i`), or fails at `field`.
   int CanonicalAxis(std::string_view field, int axis, int bottom = 0) const;
 
-  void SetTop(int i, Shape shape, DType dtype = DType::kF32);
-  // Returns the index that Forward and Backward find it under.
+  // Of f32 numbers, also where these are labels or indices.
+  void SetTop(int i, Shape shape);
+  // A filler that cannot be, as of an unknown type, fails. Returns the index that Forward and Backward find it under.
   int AddParam(ParamRequest request);
 
   // Tops are the bottom's own memory under another shape (Flatten, Reshape, Split): the compiler emits no step, Forward
@@ -120,7 +121,7 @@ class LayerSetup {
   // Every element stays where it is along these axes.
   void KeepCoordinates();
   // Bottom i is never differentiated (labels, indices).
-  void NoGradient(int i) { no_gradient_.push_back(i); }
+  void NoGradient(int i);
   // Top 0 is a loss: its loss_weight is 1 where the file sets none.
   void MakeLoss() { loss_ = true; }
   // The layer has no backward pass at all (Accuracy, ArgMax).
@@ -220,11 +221,11 @@ class LayerPlan {
   bool param_grad(int i) const { return param_grads_[i]; }
 
   // Backward reads this bottom/top: keep it until then. Everything else may be overwritten once forward is past it.
-  void BackwardReadsBottom(int i) { reads_bottom_.push_back(i); }
-  void BackwardReadsTop(int i) { reads_top_.push_back(i); }
+  void BackwardReadsBottom(int i);
+  void BackwardReadsTop(int i);
   // The gradient of bottom i is that of top 0, unchanged: Backward is not asked for it, nor called if nothing else is
   // left to write.
-  void PassGradient(int i) { passes_gradient_[i] = true; }
+  void PassGradient(int i);
   // Backward writes over the gradient of top 0, which is then given for this layer's use alone.
   void OverwriteTopGradient() { overwrites_ = true; }
   // A tensor written by Forward and read by Backward (a mask, an argmax); index for saved().

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/paths.h"
+#include "graph/filler.h"
 
 namespace crema {
 
@@ -59,9 +60,9 @@ int LayerSetup::CanonicalAxis(std::string_view field, int axis, int bottom) cons
 
 std::string LayerSetup::ResolvePath(const std::string& path) const { return FindFile(path, folders_); }
 
-void LayerSetup::SetTop(int i, Shape shape, DType dtype) {
+void LayerSetup::SetTop(int i, Shape shape) {
   CREMA_CHECK(i >= 0 && i < tops()) << param_->type() << " sets top " << i << " of " << tops();
-  top_specs_[i] = {std::move(shape), dtype};
+  top_specs_[i] = {std::move(shape), DType::kF32};
   top_set_[i] = true;
 }
 
@@ -71,6 +72,8 @@ void LayerSetup::KeepCoordinates() {
 }
 
 int LayerSetup::AddParam(ParamRequest request) {
+  const std::string problem = CheckFiller(request.filler, request.shape);
+  if (!problem.empty()) Fail("", problem);
   params_.push_back(std::move(request));
   return static_cast<int>(params_.size()) - 1;
 }
@@ -84,6 +87,11 @@ const Shape* LayerSetup::shape_override(int top) const {
 
 bool LayerSetup::has_gradient(int bottom) const {
   return std::find(no_gradient_.begin(), no_gradient_.end(), bottom) == no_gradient_.end();
+}
+
+void LayerSetup::NoGradient(int i) {
+  CREMA_CHECK(i >= 0 && i < bottoms()) << "of layer type " << param_->type() << ", which has no bottom " << i;
+  no_gradient_.push_back(i);
 }
 
 LayerPlan::LayerPlan(const Context& context, std::vector<TensorSpec> bottoms, std::vector<TensorSpec> tops,
@@ -100,6 +108,22 @@ bool LayerPlan::backward() const {
     return std::find(flags.begin(), flags.end(), true) != flags.end();
   };
   return any(bottom_grads_) || any(param_grads_);
+}
+
+void LayerPlan::BackwardReadsBottom(int i) {
+  CREMA_CHECK(i >= 0 && static_cast<size_t>(i) < bottoms_.size()) << "of the layer's type: there is no bottom " << i;
+  reads_bottom_.push_back(i);
+}
+
+void LayerPlan::BackwardReadsTop(int i) {
+  CREMA_CHECK(i >= 0 && static_cast<size_t>(i) < tops_.size()) << "of the layer's type: there is no top " << i;
+  reads_top_.push_back(i);
+}
+
+void LayerPlan::PassGradient(int i) {
+  CREMA_CHECK(i >= 0 && static_cast<size_t>(i) < passes_gradient_.size())
+      << "of the layer's type: there is no bottom " << i;
+  passes_gradient_[i] = true;
 }
 
 void LayerPlan::KeepParameterAs(int i, std::shared_ptr<const ParameterLayout> layout) {
