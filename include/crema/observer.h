@@ -65,7 +65,8 @@ struct IterationEnd {
   double seconds = 0;  // of this iteration, testing and snapshots excluded
 };
 
-// Every `display` iterations, before the update.
+// Every `display` iterations, behind their passes. On a CPU, which updates parameters in the backward pass, these are
+// new already.
 struct Display {
   int iteration = 0;
   float smoothed_loss = 0;  // mean of the last average_loss iterations
@@ -227,7 +228,8 @@ struct TrainingEnd {
   std::optional<BestFound> best = {};  // of this run and those it continues
 };
 
-// Called by the thread that trains, in order. A slow observer slows training; an exception ends it.
+// Called by the thread that trains, in order; Solver's Train, Step and Test throw UserError there. A slow observer slows training; an exception ends it, within the
+// iteration: a Solver that is stepped on all the same may take its update twice.
 class Observer {
  public:
   virtual ~Observer() = default;

@@ -54,9 +54,10 @@ struct SolverOptions {
   // weights and snapshots and writes these; what it has the others get. What fails in the constructor does so in all
   // (FailedTogether). Not owned; null: this process trains alone.
   class Processes* processes = nullptr;
-  // What the solver is for. Of several processes that train together (solver/training_steps.h) a worker computes: it
-  // has no test nets, reads neither weights nor snapshots, since it gets its parameters from outside, and writes none.
-  // A coordinator never runs a pass of the train net, which then takes little more memory than its parameters.
+  // What the solver is for; all but kAlone of crema's own programs. Of several processes that train together
+  // (solver/training_steps.h) a worker computes: it has no test nets, reads neither weights nor snapshots, since it gets
+  // its parameters from outside, and writes none. A coordinator never runs a pass of the train net, which then takes
+  // little more memory than its parameters.
   enum class Role { kAlone, kWorker, kCoordinator };
   Role role = Role::kAlone;
   // In such a training: keep the gradients in a place of their own, to be sent or received.
@@ -118,6 +119,8 @@ class Solver {
   float smoothed_loss() const;
   uint64_t seed() const;
   const std::string& snapshot_prefix() const;
+  // The train net. Its parameters may be written between the calls above; their gradients are gone after each pass, and
+  // lr_mult and decay_mult are read when the solver is made.
   Net& net();
   int test_nets() const;
   Net& test_net(int index);

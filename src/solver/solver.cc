@@ -5,7 +5,6 @@
 #include <random>
 #include <set>
 
-#include "base/check.h"
 #include "base/compute_threads.h"
 #include "base/paths.h"
 #include "base/trimmed.h"
@@ -25,7 +24,11 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     : param(file.solver), options(std::move(given)), losses(std::max(1, file.solver.average_loss())) {
   prefix = SnapshotPrefix(param, options);
   kept_snapshots.emplace(prefix, param.snapshot_keep());
-  if (options.devices.empty()) options.devices = {options.device ? options.device : &CpuDevice()};
+  if (options.devices.empty()) options.devices = {options.device};
+  for (Device*& of_rank : options.devices) {
+    if (!of_rank) of_rank = &CpuDevice();
+  }
+  std::erase(options.observers, nullptr);
   device = options.device = options.devices[0];
   if (options.processes && options.processes->ranks() == 1) options.processes = nullptr;
   ranks = options.processes ? options.processes->ranks() : static_cast<int>(options.devices.size());
@@ -224,15 +227,42 @@ Solver::Solver(const SolverFile& file, SolverOptions options) {
 }
 Solver::~Solver() = default;
 
+namespace {
+
+// Observers are called within what they would begin anew.
+class Busy {
+ public:
+  Busy(bool* busy, SolverOptions::Role role, const std::string& what) : busy_(busy) {
+    if (role != SolverOptions::Role::kAlone) {
+      throw UserError("Solver::" + what + " is not for SolverOptions::role, which is of crema's own programs");
+    }
+    if (*busy) {
+      throw UserError("Solver::" + what +
+                      " was called by an observer, while the solver trains or tests; call it when Train, Step or Test "
+                      "has returned");
+    }
+    *busy = true;
+  }
+  ~Busy() { *busy_ = false; }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  bool* const busy_;
+};
+
+}  // namespace
+
 TrainingResult Solver::Train() {
-  CREMA_CHECK(impl_->options.role == SolverOptions::Role::kAlone);
+  const Busy busy(&impl_->busy, impl_->options.role, "Train");
   return impl_->Train();
 }
 bool Solver::Step(int iterations) {
-  CREMA_CHECK(impl_->options.role == SolverOptions::Role::kAlone);
+  const Busy busy(&impl_->busy, impl_->options.role, "Step");
   return impl_->Step(iterations);
 }
 bool Solver::Test() {
+  const Busy busy(&impl_->busy, SolverOptions::Role::kAlone, "Test");
   const bool goes_on = impl_->Test();
   // Else a resumed run tests again here, and begins with what this test did.
   if (!impl_->TestIsDue()) impl_->tested_iteration = -1;

@@ -218,6 +218,7 @@ struct Solver::Impl {
   std::vector<NetPosition> positions_before_test;
   std::optional<MovingState> statistics_before_test;  // where tests move those of what they show
   std::optional<Best> best;                           // of solvers that ask for it
+  bool busy = false;                                  // Train, Step or Test runs
   bool best_file_is_own = false;                      // of this run, or of the one that it goes on with
   std::string earlier_best;                           // where that of an earlier run is now
   bool out_of_patience = false;

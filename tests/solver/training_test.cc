@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <functional>
 
 namespace crema {
 namespace {
@@ -238,6 +239,39 @@ TEST_F(SmallTraining, TheLastSnapshotIsTriedAgain) {
   // Where nobody could stop it, it does not wait.
   fs::create_directory(in_the_way);
   EXPECT_EQ(Train("", 3).failed_snapshots, 1);
+}
+
+// Trains, or tests, within what it is told of.
+class Meddler : public Observer {
+ public:
+  void OnIteration(const IterationEnd&) override { Meddle(); }
+  void OnTestStart(const TestStart&) override { Meddle(); }
+
+  Solver* solver = nullptr;
+  int refused = 0;
+
+ private:
+  void Meddle() {
+    for (const auto& call : {std::function<void()>([this] { solver->Step(1); }), {[this] { solver->Train(); }},
+                             {[this] { solver->Test(); }}}) {
+      EXPECT_NE(ThrownBy<UserError>(call).find("was called by an observer"), std::string::npos);
+      ++refused;
+    }
+  }
+};
+
+TEST_F(SmallTraining, ObserversDoNotTrain) {
+  Meddler meddler;
+  SolverOptions options;
+  options.path = folder_ / "solver.prototxt";
+  options.observers = {nullptr, &meddler};
+  options.devices = {nullptr};
+  Solver solver(ParseSolver(SolverText("test_iter: 2 test_interval: 3", 6), options.path), options);
+  meddler.solver = &solver;
+  solver.Step(3);
+  EXPECT_EQ(solver.Train().iteration, 6);
+  EXPECT_EQ(meddler.refused, 3 * (6 + 3));
+  EXPECT_TRUE(solver.Test());
 }
 
 TEST_F(SmallTraining, SnapshotPrefixHasCaffesDefaults) {
