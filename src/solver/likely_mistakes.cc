@@ -33,6 +33,8 @@ class Finder {
     FindLayersOutsideTheLosses();
     FindActivationsTwice();
     FindZerosBehindZeros();
+    FindSummingInterpolation();
+    FindMovingStatistics();
     FindShuffledSteps();
     FindLonelyNames();
     FindUnknownStatistics();
@@ -148,6 +150,51 @@ class Finder {
               "where a ReLU follows (Caffe's default is constant 0)");
       return;
     }
+  }
+
+  // The bilinear filler makes each channel of the top of all channels of the bottom alike.
+  void FindSummingInterpolation() {
+    for (const Node& node : graph_.nodes) {
+      if (node.type->name != "Deconvolution" || node.params.empty() || IsGiven(graph_, node, loaded_)) continue;
+      const GraphParam& weights = graph_.params[node.params[0]];
+      const Shape& shape = weights.spec.shape;
+      if (weights.filler.type() != "bilinear" || std::max(shape[0], shape[1]) == 1) continue;
+      if (node.param->convolution_param().group() > 1) continue;
+      const std::string channels = std::to_string(shape[0]);
+      Say(Severity::kWarning, train_, &node,
+          Layer(node) +
+              " begins with weight_filler { type: \"bilinear\" } and group: 1, so that each channel of its "
+              "top is the same sum of all " +
+              channels + " of its bottom: to interpolate each of them by itself write group: " + channels +
+              " and num_output: " + channels);
+      return;
+    }
+  }
+
+  // It has parameters, and none of them learns.
+  bool IsFrozen(const Node& node) const {
+    return !node.params.empty() &&
+           std::ranges::none_of(node.params, [&](int param) { return graph_.params[param].wants_grad(); });
+  }
+
+  // A net that is to stay as it is, such as a teacher, changes by what its BatchNorm layers see.
+  void FindMovingStatistics() {
+    std::set<std::string> moving;
+    const Node* first = nullptr;
+    for (const Node& scale : graph_.nodes) {
+      const Node* const norm =
+          scale.type->name == "Scale" && IsFrozen(scale) ? MakerOf(graph_, scale.bottoms[0]) : nullptr;
+      if (!norm || norm->type->name != "BatchNorm" || norm->param->batch_norm_param().use_global_stats()) continue;
+      const Node* const below = MakerOf(graph_, norm->bottoms[0]);
+      if (!below || !IsFrozen(*below) || graph_.values[norm->bottoms[0]].needs_grad) continue;
+      moving.insert(norm->name());
+      if (!first) first = norm;
+    }
+    if (!first) return;
+    Say(Severity::kWarning, train_, first,
+        "the layers around " + Listed(moving, {.quoted = true}) +
+            " have lr_mult: 0, but the statistics of BatchNorm go on with the batches, as in Caffe: write "
+            "batch_norm_param { use_global_stats: true } where they are to stay");
   }
 
   // The data layer whose records are the steps of this value, in its order; null where there is none.

@@ -73,6 +73,40 @@ TEST_F(LikelyMistakesOf, WeightsOfZeroThatLearnThroughAnotherLayer) {
   EXPECT_EQ(Told().find("begin with weights of 0"), std::string::npos) << recorder_.notices;
 }
 
+TEST_F(LikelyMistakesOf, InterpolationThatAddsUpChannels) {
+  Replace("bottom: \"data\" top: \"ip1\"", "bottom: \"up\" top: \"ip1\"");
+  InsertBefore("ip1",
+               "layer { name: \"three\" type: \"Convolution\" bottom: \"data\" top: \"three\" convolution_param { "
+               "num_output: 3 kernel_size: 1 weight_filler { type: \"xavier\" } } } layer { name: \"up\" type: "
+               "\"Deconvolution\" bottom: \"three\" top: \"up\" convolution_param { num_output: 3 kernel_size: 4 "
+               "stride: 2 pad: 1 weight_filler { type: \"bilinear\" } } }");
+  ExpectTold("layer \"up\" (Deconvolution) begins with weight_filler { type: \"bilinear\" } and group: 1");
+  Replace("num_output: 3 kernel_size: 4", "num_output: 3 group: 3 kernel_size: 4");
+  EXPECT_EQ(Told(), "");
+}
+
+TEST_F(LikelyMistakesOf, StatisticsThatMoveAmongFrozenLayers) {
+  Replace("bottom: \"data\" top: \"ip1\"", "bottom: \"bn\" top: \"ip1\"");
+  const std::string frozen = " param { lr_mult: 0 } param { lr_mult: 0 } ";
+  InsertBefore(
+      "ip1",
+      "layer { name: \"fixed\" type: \"Convolution\" bottom: \"data\" top: \"fixed\" " + frozen +
+          "convolution_param { num_output: 3 kernel_size: 1 weight_filler { type: \"xavier\" } } } layer { name: "
+          "\"bn\" type: \"BatchNorm\" bottom: \"fixed\" top: \"bn\" batch_norm_param { } } layer { name: "
+          "\"scale\" type: \"Scale\" bottom: \"bn\" top: \"bn\" " +
+          frozen + " scale_param { bias_term: true } }");
+  ExpectTold("the layers around \"bn\" have lr_mult: 0, but the statistics of BatchNorm go on");
+  const std::string moving = net_;
+  const std::vector<std::pair<std::string, std::string>> changes = {
+      {"batch_norm_param { }", "batch_norm_param { use_global_stats: true }"},
+      {"top: \"bn\" " + frozen, "top: \"bn\" "}};
+  for (const auto& [what, by] : changes) {
+    net_ = moving;
+    Replace(what, by);
+    EXPECT_EQ(Told().find("the layers around"), std::string::npos) << recorder_.notices;
+  }
+}
+
 TEST_F(LikelyMistakesOf, StepsInRandomOrder) {
   InsertBefore("loss", R"(
 layer { name: "rows" type: "Reshape" bottom: "data" top: "rows" reshape_param { shape { dim: 0 dim: -1 } } }
