@@ -43,7 +43,7 @@ std::string OfPython(const LayerParameter& layer) {
   if (LowerCase(python.module() + python.layer()).find("multilabel") != std::string::npos && layer.top_size() == 2) {
     return named + " reads images with several labels each by Python code (" + python.module() + ")" + no_python +
            "list each image with its labels, and let a layer of type \"ImageData\" with label_count, or Data on what "
-           "convert_imageset --label_count makes, give the same two tops (docs/commands.md, \"Several labels\")";
+           "convert_imageset --label_count makes, give the same two tops (docs/data.md#several-labels)";
   }
   if (python.layer() == "EuclideanLossLayer") {
     return named + " is class \"EuclideanLossLayer\" of the Python module \"" + python.module() + "\"" + no_python +

@@ -70,6 +70,7 @@ TEST(SelectLayers, SaysWhatBecomesOfTypesThatAreNotMisspelt) {
       ErrorOf(L("Python", "data", {}, {"data", "label"},
                 "python_param { module: 'pascal_multilabel_datalayers' layer: 'PascalMultilabelDataLayerSync' }"));
   EXPECT_NE(several.find("let a layer of type \"ImageData\" with label_count"), std::string::npos) << several;
+  EXPECT_NE(several.find("(docs/data.md#several-labels)"), std::string::npos) << several;
   const std::string loss = ErrorOf(kInput + L("Python", "loss", {"data", "label"}, {"loss"},
                                               "python_param { module: 'pyloss' layer: 'EuclideanLossLayer' }"));
   EXPECT_NE(loss.find("and crema runs no Python; type: \"EuclideanLoss\" computes the same"), std::string::npos)
