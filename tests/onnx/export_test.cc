@@ -229,7 +229,7 @@ layer { name: "mix" type: "MixUp" bottom: "data" bottom: "label" top: "mixed" to
       << error;
 }
 
-// docs/layers.md names the same: a new type is either written in src/onnx, or named there and here.
+// docs/onnx.md names the same: a new type is either written in src/onnx, or named there and here.
 TEST(OnnxExport, KnowsEveryLayerType) {
   const std::set<std::string> without_form = {"Accuracy",
                                               "AnchorTarget",
