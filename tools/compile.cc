@@ -98,8 +98,8 @@ const Command& CompileCommand() {
                          "json: layers and shapes for programs"},
                 {.name = "explain",
                  .value = "",
-                 .help = "with --dump=plan: why other kernels were passed over, which layers could not "
-                         "run as one, and the time each pass took"},
+                 .help = "with --dump=plan, which it chooses where none is given: why other kernels were passed over, "
+                         "which layers could not run as one, and the time each pass took"},
                 {.name = "list_layers", .value = "", .help = "list the layer types and the messages they read"}},
       .examples =
           "examples, from the repository's root:\n"

@@ -244,7 +244,7 @@ const Command& FinetuneCommand() {
                .max = 100000},
               {.name = "batch",
                .value = "N",
-               .help = "images of an iteration [the model's, at most 64]",
+               .help = "images of an iteration [the model's, at most 64 and a quarter of the images]",
                .min = 1,
                .max = 65536,
                .has_default = false},

@@ -100,7 +100,7 @@ std::vector<Flag> ImageFlags() {
       MissingFlag(),
       {.name = "batch",
        .value = "N",
-       .help = "images in a pass; 0: as many as have 32 views, or all",
+       .help = "images in a pass; 0: 32 / --views, or all where they are fewer",
        .min = 0,
        .max = 65536},
       {.name = "blob", .value = "NAME", .help = "the blob with the scores [the net's output]"},
