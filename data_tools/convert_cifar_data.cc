@@ -42,6 +42,7 @@ Command ProgramCommand() {
       .examples =
           "  INPUT_FOLDER   data_batch_1.bin to data_batch_5.bin and test_batch.bin, or train.bin and test.bin\n"
           "  OUTPUT_FOLDER  gets cifar10_train_lmdb, cifar10_test_lmdb and cifar10_labels.txt, or cifar100_...\n"
+          "                 (the labels where batches.meta.txt, or CIFAR-100's *_label_names.txt, is there)\n"
           "  DB_TYPE        lmdb, as --backend\n\n"
           "example:\n"
           "  convert_cifar_data cifar-10-batches-bin build lmdb\n",
