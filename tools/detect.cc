@@ -126,7 +126,7 @@ Command Make() {
   for (Flag& flag : command.flags) {
     if (flag.name == "labels")
       flag.help = "names of the classes: SSD's LabelMap, or one a line, with or without the background first";
-    if (flag.name == "batch") flag.help = "images in a pass; 0: 8, or all";
+    if (flag.name == "batch") flag.help = "images in a pass; 0: 8, or all where they are fewer";
     if (flag.name == "blob") flag.help = "the blob with the objects [the top of the layer that makes objects]";
   }
   command.flags.insert(
