@@ -308,16 +308,16 @@ class Layer {
   virtual ~Layer() = default;
 
   virtual void Setup(LayerSetup& setup) = 0;
-  virtual void Plan(LayerPlan& plan) {}
-  virtual void Forward(const LayerRun& run) {}
-  virtual void Backward(const LayerRun& run) {}
+  virtual void Plan(LayerPlan& /*plan*/) {}
+  virtual void Forward(const LayerRun& /*run*/) {}
+  virtual void Backward(const LayerRun& /*run*/) {}
   // With AllowSplitBatch, after Plan: this layer and `first`, set up and planned alike, run beside each other. What
   // Forward of `first` made of parameters, which it has before this one runs, is read and not made again.
-  virtual void ShareWeights(Layer& first) {}
+  virtual void ShareWeights(Layer& /*first*/) {}
 
   // The value at `position` of a bottom, in the order of memory, is unusable: throws a BadItem that says why. Called by
   // Forward itself, or, for what a GPU found (Operations::FindBadLabel), when the pass is over.
-  virtual void OnBadValue(int64_t position, float value) const {}
+  virtual void OnBadValue(int64_t /*position*/, float /*value*/) const {}
 
   // What goes on from pass to pass beside parameters (an LSTM's hidden state and cell): flat f32 in the device's
   // memory, zeros at first. Undefined where there is none. Part of snapshots.
@@ -326,18 +326,18 @@ class Layer {
   // Sources only: how many records were delivered, in all ranks (Context::ranks), saved in snapshots so that a resumed
   // run reads on from there.
   virtual uint64_t position() const { return 0; }
-  virtual void set_position(uint64_t records) {}
+  virtual void set_position(uint64_t /*records*/) {}
   // Sources only: go on with batch schedule.first of the stream, where batch b is records [b * batch_size, (b + 1) *
   // batch_size), and by that schedule, also after later calls of set_position. Where that changes nothing, nothing that
   // was prepared is lost.
-  virtual void ReadBatches(const BatchSchedule& schedule) {}
+  virtual void ReadBatches(const BatchSchedule& /*schedule*/) {}
   // Sources only: the first batch of the stream that begins at position() or later.
   virtual uint64_t next_batch() const { return 0; }
   // Sources only: whether the latest Forward wrote anything. If not, what the tops held is not uploaded to a GPU again.
   virtual bool wrote_tops() const { return true; }
   // Sources only: names the record behind item `index` of the current batch for error messages ("record 00000042 of
   // x_lmdb").
-  virtual std::string DescribeItem(int64_t index) const { return {}; }
+  virtual std::string DescribeItem(int64_t /*index*/) const { return {}; }
   // Sources only: how much there is, as far as that is known without opening the source.
   virtual DataExtent data_extent() const { return {}; }
   // Sources only: opens the source where data_extent() does not know all yet. Throws UserError as Forward does.
@@ -350,8 +350,8 @@ class Layer {
 // UserError that names the record.
 class BadItem : public std::runtime_error {
  public:
-  BadItem(int bottom, int64_t item, std::string message)
-      : std::runtime_error(std::move(message)), bottom(bottom), item(item) {}
+  BadItem(int of_bottom, int64_t of_item, std::string message)
+      : std::runtime_error(std::move(message)), bottom(of_bottom), item(of_item) {}
   int bottom;    // which bottom of the throwing layer held it
   int64_t item;  // index along the batch axis; -1: which one is not known, the message says where the value is
 };

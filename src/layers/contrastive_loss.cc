@@ -50,6 +50,9 @@ class ContrastiveLossLayer : public Layer {
   }
 
   void Forward(const LayerRun& run) override {
+    const float* const similar = run.bottoms[2].f32();
+    const int64_t bad = run.ops->FindBadTarget(loss_.pairs, similar);
+    if (bad >= 0) OnBadValue(bad, similar[bad]);
     float* distance = run.saved.empty() ? reinterpret_cast<float*>(run.workspace) : run.saved[0].f32();
     run.ops->ContrastiveLossForward(loss_, run.bottoms[0].f32(), run.bottoms[1].f32(), run.bottoms[2].f32(), distance,
                                     run.tops[0].f32());
@@ -59,6 +62,12 @@ class ContrastiveLossLayer : public Layer {
     const auto wanted = [&](int i) { return run.bottom_grads[i].defined() ? run.bottom_grads[i].f32() : nullptr; };
     run.ops->ContrastiveLossBackward(loss_, run.top_grads[0].f32(), run.bottoms[0].f32(), run.bottoms[1].f32(),
                                      run.bottoms[2].f32(), run.saved[0].f32(), wanted(0), wanted(1));
+  }
+
+  void OnBadValue(int64_t position, float value) const override {
+    throw BadItem(2, position,
+                  "a pair is marked by " + FormatNumber(value) +
+                      "; give 1 where both are of one kind, and 0, not -1, where they are not");
   }
 
  private:
