@@ -20,19 +20,21 @@ struct Fusion {
   // For each layer of the chain the types it may be of: "Convolution", "ReLU|Sigmoid". A last entry that ends in '+'
   // stands for any number of such layers, at least one.
   std::vector<std::string> types;
+  // Layers of a chain that repeats, at most; what follows becomes another chain.
+  int most_members = 16;
   // Only where there is no backward pass.
   bool inference_only = false;
-  // Whether the members' settings allow it, with the reason in *why_not where they do not. Of a repeating chain shorter
-  // ones are tried next.
+  // Whether the members' settings allow it, with the reason in *why_not where they do not; null: always. Of a repeating
+  // chain shorter ones are tried next.
   bool (*accepts)(std::span<const LayerSetup* const> members, std::string* why_not) = nullptr;
-  std::unique_ptr<Layer> (*create)() = nullptr;
   // What later members read from outside comes before what the first one reads, and is made before it runs: the top may
   // be written over it (AllowInPlace).
   bool onto_addend = false;
-  // Not a chain: a layer of the second type with those that make its bottoms, which are all of the first type and have
-  // no other reader. Members are these in the order of the bottoms, then it; its parameters are LayerSetup::param().
+  // Not a chain: a layer of the second entry with those that make its bottoms, which are all of the first entry and
+  // have no other reader. Members are these in the order of the bottoms, then it, whose message LayerSetup::param() is.
   // Taken before any chain is, and only where a backward pass gains by it.
   bool gathers = false;
+  std::unique_ptr<Layer> (*create)() = nullptr;
 
   bool repeats() const { return types.back().ends_with('+'); }
   // Whether a layer of this type may be member `position` of the chain.
@@ -42,28 +44,17 @@ struct Fusion {
 // All registered fusions, those of more entries first.
 const std::vector<const Fusion*>& Fusions();
 
-namespace internal {
+// Registers a fusion before `main` runs: an object at namespace scope, or an element of a container there where chains
+// are many.
 struct FusionRegistrar {
   explicit FusionRegistrar(Fusion fusion);
 };
-}  // namespace internal
 
-// REGISTER_FUSION(ConvolutionActivation, ConvolutionLayer, Accepts, false, "Convolution", "ReLU|Sigmoid"); at namespace
-// scope.
-#define REGISTER_FUSION(Name, Class, accepts_, inference_only_, ...)      \
-  static const ::crema::internal::FusionRegistrar register_fusion_##Name( \
-      {.types = {__VA_ARGS__},                                            \
-       .inference_only = inference_only_,                                 \
-       .accepts = accepts_,                                               \
-       .create = []() -> std::unique_ptr<::crema::Layer> { return std::make_unique<Class>(); }})
-
-// REGISTER_GATHERING(ReluPooling, PoolingLayer, Accepts, "ReLU", "Pooling"); see Fusion::gathers.
-#define REGISTER_GATHERING(Name, Class, accepts_, makers, type)                                 \
-  static const ::crema::internal::FusionRegistrar register_fusion_##Name(                       \
-      {.types = {makers, type},                                                                 \
-       .accepts = accepts_,                                                                     \
-       .create = []() -> std::unique_ptr<::crema::Layer> { return std::make_unique<Class>(); }, \
-       .gathers = true})
+// At namespace scope; behind the name and the class stand members of Fusion, in their order:
+//   REGISTER_FUSION(EltwiseRelu, EltwiseLayer, .types = {"Eltwise", "ReLU"}, .accepts = AcceptsSum);
+#define REGISTER_FUSION(Name, Class, ...)                       \
+  static const ::crema::FusionRegistrar register_fusion_##Name( \
+      {__VA_ARGS__, .create = []() -> std::unique_ptr<::crema::Layer> { return std::make_unique<Class>(); }})
 
 }  // namespace crema
 

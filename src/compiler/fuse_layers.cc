@@ -23,21 +23,23 @@ class Fuser {
     for (int n = 0; n < graph_.size(); ++n) {
       if (!taken_[n]) FuseFrom(n);
     }
+    // A group runs where its last member stood: all it reads is there by then.
+    std::vector<int> ended(graph_.nodes.size(), -1);  // by node: the group
+    for (size_t f = 0; f < graph_.fused.size(); ++f) ended[graph_.fused[f].members.back()] = static_cast<int>(f);
     graph_.order.clear();
     for (int n = 0; n < graph_.size(); ++n) {
       if (!taken_[n]) graph_.order.push_back(n);
-      // A group runs where its last member stood: all it reads is there by then.
-      for (size_t f = 0; f < graph_.fused.size(); ++f) {
-        if (graph_.fused[f].members.back() == n) graph_.order.push_back(graph_.size() + static_cast<int>(f));
-      }
+      if (ended[n] >= 0) graph_.order.push_back(graph_.size() + ended[n]);
     }
   }
 
  private:
   using Members = std::vector<int>;
-  struct Candidate {
+  // The longest of a fusion's types that begins at a node.
+  struct Chain {
     const Fusion* fusion;
-    Members chain;
+    Members members;
+    std::vector<const LayerSetup*> setups;
   };
   struct Refusal {
     Members chain;
@@ -59,42 +61,55 @@ class Fuser {
       members.push_back(maker);
     }
     members.push_back(n);
-    std::vector<const LayerSetup*> setups;
-    for (int member : members) setups.push_back(graph_.nodes[member].setup.get());
     std::string why_not;
-    if (!fusion.accepts(setups, &why_not)) return false;
-    graph_.fused.push_back(Fuse(members, fusion));
-    for (int member : members) taken_[member] = true;
+    if (!Accepts(fusion, SetupsOf(members), &why_not)) return false;
+    Take(members, fusion);
     return true;
   }
 
   // The longest chain that begins at `n` and is accepted; among equally long ones that of the first fusion.
   void FuseFrom(int n) {
-    std::vector<Candidate> candidates;
+    std::vector<Chain> chains;
     std::vector<Refusal> refusals;
+    size_t longest = 0;
     for (const Fusion* fusion : Fusions()) {
       if (fusion->gathers || (fusion->inference_only && c_.options.backward)) continue;
-      for (Members chain = Chain(n, *fusion, &refusals); chain.size() >= fusion->types.size(); chain.pop_back()) {
-        candidates.push_back({fusion, chain});
-      }
+      Members members = LongestChain(n, *fusion, &refusals);
+      if (members.size() < fusion->types.size()) continue;
+      longest = std::max(longest, members.size());
+      std::vector<const LayerSetup*> setups = SetupsOf(members);
+      chains.push_back({fusion, std::move(members), std::move(setups)});
     }
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.chain.size() > b.chain.size(); });
     size_t fused = 0;
-    for (const Candidate& candidate : candidates) {
-      std::vector<const LayerSetup*> setups;
-      for (int member : candidate.chain) setups.push_back(graph_.nodes[member].setup.get());
-      std::string why_not;
-      if (!candidate.fusion->accepts(setups, &why_not)) {
-        refusals.push_back({candidate.chain, std::move(why_not)});
-        continue;
+    for (size_t length = longest; length > 0 && fused == 0; --length) {
+      for (const Chain& chain : chains) {
+        if (chain.members.size() < length || chain.fusion->types.size() > length) continue;
+        const Members members(chain.members.begin(), chain.members.begin() + length);
+        std::string why_not;
+        if (Accepts(*chain.fusion, std::span(chain.setups).first(length), &why_not)) {
+          Take(members, *chain.fusion);
+          fused = length;
+          break;
+        }
+        refusals.push_back({members, std::move(why_not)});
       }
-      graph_.fused.push_back(Fuse(candidate.chain, *candidate.fusion));
-      for (int member : candidate.chain) taken_[member] = true;
-      fused = candidate.chain.size();
-      break;
     }
     Note(refusals, fused);
+  }
+
+  std::vector<const LayerSetup*> SetupsOf(const Members& members) const {
+    std::vector<const LayerSetup*> setups;
+    for (int member : members) setups.push_back(graph_.nodes[member].setup.get());
+    return setups;
+  }
+
+  static bool Accepts(const Fusion& fusion, std::span<const LayerSetup* const> members, std::string* why_not) {
+    return fusion.accepts == nullptr || fusion.accepts(members, why_not);
+  }
+
+  void Take(const Members& members, const Fusion& fusion) {
+    graph_.fused.push_back(Fuse(members, fusion));
+    for (int member : members) taken_[member] = true;
   }
 
   // What was refused although the types fit: of each reason the longest chain, if it is longer than what was fused.
@@ -117,7 +132,7 @@ class Fuser {
 
   // The chain of the fusion's types that begins at `n`; shorter where the net has another. Where the next layer has the
   // wanted type and yet cannot be a member, *refusals tells why.
-  Members Chain(int n, const Fusion& fusion, std::vector<Refusal>* refusals) const {
+  Members LongestChain(int n, const Fusion& fusion, std::vector<Refusal>* refusals) const {
     Members chain;
     if (!fusion.Takes(0, graph_.nodes[n].type->name) || !CanBeMember(n)) return chain;
     chain.push_back(n);
@@ -130,7 +145,10 @@ class Fuser {
                CanBeMember(use.node);
       });
       if (next == top.uses.end() || (fusion.onto_addend && ReadsLaterValues(next->node, last, n))) break;
-      const std::string reason = WhyNotJoined(last, top, next->node);
+      std::string reason = WhyNotJoined(last, top, next->node);
+      if (reason.empty() && fusion.repeats() && chain.size() >= static_cast<size_t>(fusion.most_members)) {
+        reason = "more than " + std::to_string(fusion.most_members) + " layers in one pass";
+      }
       chain.push_back(next->node);
       if (reason.empty()) continue;
       refusals->push_back({chain, reason});

@@ -28,7 +28,7 @@ bool Fusion::Takes(size_t position, std::string_view type) const {
 
 const std::vector<const Fusion*>& Fusions() { return FusionRegistry(); }
 
-internal::FusionRegistrar::FusionRegistrar(Fusion fusion) {
+FusionRegistrar::FusionRegistrar(Fusion fusion) {
   auto& fusions = FusionRegistry();
   // Among equally long ones by name, so that the order of linking does not matter.
   const auto before = [](const Fusion* a, const Fusion* b) {

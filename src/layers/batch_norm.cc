@@ -209,16 +209,19 @@ class BatchNormLayer : public Layer {
 
 REGISTER_LAYER(BatchNorm, BatchNormLayer, "batch_norm_param");
 REGISTER_LAYER(BN, BatchNormLayer, "bn_param");
-REGISTER_FUSION(BatchNormScaleSumRelu, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Scale", "Eltwise",
-                "ReLU");
-REGISTER_FUSION(BatchNormScaleSum, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Scale", "Eltwise");
-REGISTER_FUSION(BatchNormScaleRelu, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Scale", "ReLU");
-REGISTER_FUSION(BatchNormScale, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Scale");
-REGISTER_FUSION(BatchNormSumRelu, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Eltwise", "ReLU");
-REGISTER_FUSION(BatchNormSum, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Eltwise");
-REGISTER_FUSION(BatchNormRelu, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "ReLU");
-REGISTER_FUSION(BnSumRelu, BatchNormLayer, FollowersAreFusable, false, "BN", "Eltwise", "ReLU");
-REGISTER_FUSION(BnSum, BatchNormLayer, FollowersAreFusable, false, "BN", "Eltwise");
-REGISTER_FUSION(BnRelu, BatchNormLayer, FollowersAreFusable, false, "BN", "ReLU");
+REGISTER_FUSION(BatchNormScaleSumRelu, BatchNormLayer, .types = {"BatchNorm", "Scale", "Eltwise", "ReLU"},
+                .accepts = FollowersAreFusable);
+REGISTER_FUSION(BatchNormScaleSum, BatchNormLayer, .types = {"BatchNorm", "Scale", "Eltwise"},
+                .accepts = FollowersAreFusable);
+REGISTER_FUSION(BatchNormScaleRelu, BatchNormLayer, .types = {"BatchNorm", "Scale", "ReLU"},
+                .accepts = FollowersAreFusable);
+REGISTER_FUSION(BatchNormScale, BatchNormLayer, .types = {"BatchNorm", "Scale"}, .accepts = FollowersAreFusable);
+REGISTER_FUSION(BatchNormSumRelu, BatchNormLayer, .types = {"BatchNorm", "Eltwise", "ReLU"},
+                .accepts = FollowersAreFusable);
+REGISTER_FUSION(BatchNormSum, BatchNormLayer, .types = {"BatchNorm", "Eltwise"}, .accepts = FollowersAreFusable);
+REGISTER_FUSION(BatchNormRelu, BatchNormLayer, .types = {"BatchNorm", "ReLU"}, .accepts = FollowersAreFusable);
+REGISTER_FUSION(BnSumRelu, BatchNormLayer, .types = {"BN", "Eltwise", "ReLU"}, .accepts = FollowersAreFusable);
+REGISTER_FUSION(BnSum, BatchNormLayer, .types = {"BN", "Eltwise"}, .accepts = FollowersAreFusable);
+REGISTER_FUSION(BnRelu, BatchNormLayer, .types = {"BN", "ReLU"}, .accepts = FollowersAreFusable);
 
 }  // namespace crema

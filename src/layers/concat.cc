@@ -101,7 +101,7 @@ bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
 
 }  // namespace
 
-REGISTER_GATHERING(RectifiedConcat, ConcatLayer, Accepts, "ReLU", "Concat");
+REGISTER_FUSION(RectifiedConcat, ConcatLayer, .types = {"ReLU", "Concat"}, .accepts = Accepts, .gathers = true);
 REGISTER_LAYER(Concat, ConcatLayer, "concat_param");
 
 }  // namespace crema

@@ -221,12 +221,12 @@ REGISTER_LAYER(ConvolutionDepthwise, DepthwiseConvolutionLayer, "convolution_par
 namespace {
 
 template <typename ConvolutionClass>
-std::vector<internal::FusionRegistrar> RegisterFusions(const std::string& types) {
+std::vector<FusionRegistrar> RegisterFusions(const std::string& types) {
   const std::string activations = CREMA_OUTPUT_ACTIVATIONS "|" CREMA_INPUT_ACTIVATIONS;
   Fusion fusion{.types = {types, CREMA_OUTPUT_ACTIVATIONS},
                 .accepts = AcceptsTraining,
                 .create = []() -> std::unique_ptr<Layer> { return std::make_unique<ConvolutionClass>(); }};
-  std::vector<internal::FusionRegistrar> registrars{internal::FusionRegistrar(fusion)};
+  std::vector<FusionRegistrar> registrars{FusionRegistrar(fusion)};
   fusion.inference_only = true;
   fusion.accepts = AcceptsForward;
   const std::vector<std::vector<std::string>> normalisations = {{}, {"BatchNorm"}, {"BatchNorm", "Scale"}, {"BN"}};

@@ -5,9 +5,6 @@
 namespace crema {
 
 bool AcceptsChain(std::span<const LayerSetup* const> members, std::string* why_not) {
-  if (members.size() > static_cast<size_t>(ElementwiseChain::kMostLinks)) {
-    *why_not = "more than " + std::to_string(ElementwiseChain::kMostLinks) + " layers in one pass";
-  }
   for (const LayerSetup* member : members) {
     const LayerParameter& param = member->param();
     if (!ReadActivation(param).chains()) *why_not = "this " + param.type() + " is always done alone";
@@ -93,6 +90,7 @@ void ElementwiseChainLayer::Backward(const LayerRun& run) {
   run.ops->ChainBackward(chain, known.raw(), members_.Masks(run), run.top_grads[0], run.bottom_grads[0]);
 }
 
-REGISTER_FUSION(ElementwiseChain, ElementwiseChainLayer, AcceptsChain, false, CREMA_CHAIN_LINKS, CREMA_CHAIN_LINKS "+");
+REGISTER_FUSION(ElementwiseChain, ElementwiseChainLayer, .types = {CREMA_CHAIN_LINKS, CREMA_CHAIN_LINKS "+"},
+                .most_members = ElementwiseChain::kMostLinks, .accepts = AcceptsChain);
 
 }  // namespace crema

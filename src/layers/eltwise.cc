@@ -139,6 +139,6 @@ bool AcceptsSum(std::span<const LayerSetup* const> members, std::string* why_not
 }  // namespace
 
 REGISTER_LAYER(Eltwise, EltwiseLayer, "eltwise_param");
-REGISTER_FUSION(EltwiseRelu, EltwiseLayer, AcceptsSum, true, "Eltwise", "ReLU");
+REGISTER_FUSION(EltwiseRelu, EltwiseLayer, .types = {"Eltwise", "ReLU"}, .inference_only = true, .accepts = AcceptsSum);
 
 }  // namespace crema

@@ -115,7 +115,9 @@ bool AcceptsGradient(std::span<const LayerSetup* const> members, std::string* wh
 }  // namespace
 
 REGISTER_LAYER(InnerProduct, InnerProductLayer, "inner_product_param");
-REGISTER_FUSION(InnerProductChain, InnerProductLayer, AcceptsGradient, false, "InnerProduct", CREMA_CHAIN_LINKS "+");
-REGISTER_FUSION(InnerProductAnyChain, InnerProductLayer, AcceptsChain, true, "InnerProduct", CREMA_CHAIN_LINKS "+");
+REGISTER_FUSION(InnerProductChain, InnerProductLayer, .types = {"InnerProduct", CREMA_CHAIN_LINKS "+"},
+                .most_members = ElementwiseChain::kMostLinks, .accepts = AcceptsGradient);
+REGISTER_FUSION(InnerProductAnyChain, InnerProductLayer, .types = {"InnerProduct", CREMA_CHAIN_LINKS "+"},
+                .most_members = ElementwiseChain::kMostLinks, .inference_only = true, .accepts = AcceptsChain);
 
 }  // namespace crema

@@ -242,6 +242,7 @@ bool AcceptsPooling(std::span<const LayerSetup* const> members, std::string* why
 }  // namespace
 
 REGISTER_LAYER(Pooling, PoolingLayer, "pooling_param");
-REGISTER_GATHERING(ActivatedPooling, PoolingLayer, AcceptsPooling, "ReLU|ReLU6", "Pooling");
+REGISTER_FUSION(ActivatedPooling, PoolingLayer, .types = {"ReLU|ReLU6", "Pooling"}, .accepts = AcceptsPooling,
+                .gathers = true);
 
 }  // namespace crema

@@ -1,6 +1,7 @@
 // Which layers run as one, and what is said of those that do not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 
@@ -57,6 +58,27 @@ TEST(FuseLayers, EntriesAreTypesAndTheLastMayRepeat) {
   EXPECT_TRUE(often.repeats());
 }
 
+bool AcceptsNothing(std::span<const LayerSetup* const> members, std::string* why_not) {
+  *why_not = "it is a test";
+  return false;
+}
+struct NeverMade : Layer {
+  void Setup(LayerSetup& setup) override {}
+};
+REGISTER_FUSION(OfATest, NeverMade, .types = {"NoType", "NoOther+"}, .most_members = 3, .inference_only = true,
+                .accepts = AcceptsNothing, .onto_addend = true);
+
+TEST(FuseLayers, RegistrationsSayAllThatFusionsAre) {
+  const auto& all = Fusions();
+  const auto registered =
+      std::find_if(all.begin(), all.end(), [](const Fusion* fusion) { return fusion->types[0] == "NoType"; });
+  ASSERT_NE(registered, all.end());
+  EXPECT_EQ((*registered)->most_members, 3);
+  EXPECT_TRUE((*registered)->inference_only && (*registered)->onto_addend && (*registered)->repeats());
+  EXPECT_FALSE((*registered)->gathers);
+  EXPECT_NE(dynamic_cast<NeverMade*>((*registered)->create().get()), nullptr);
+}
+
 TEST(FuseLayers, TakesTheLongestChain) {
   const auto net = BuildFused(Ip("a", "data") + L("ReLU", "r", "a") + L("TanH", "t", "r") + L("Dropout", "d", "t") +
                               Ip("b", "d") + LossOf("b"));
@@ -75,6 +97,22 @@ TEST(FuseLayers, CutsChainsThatAreTooLong) {
   EXPECT_EQ(Groups(*BuildFused(text + Ip("b", bottom) + LossOf("b"))), (Names{"s0+s1+s2+s3+s4+s5+s6+s7", "s8+s9+s10"}));
   EXPECT_EQ(Groups(*BuildFused(text + Ip("b", bottom) + LossOf("b"), false)),
             (Names{"a+s0+s1+s2+s3+s4+s5+s6", "s7+s8+s9+s10"}));
+}
+
+// Of each chain no more than it can take is looked at, or thousands of layers would take minutes.
+TEST(FuseLayers, CutsChainsOfThousandsOfLayers) {
+  std::string text = Ip("a", "data"), bottom = "a";
+  for (int i = 0; i < 2000; ++i) {
+    text += L("Swish", "s" + std::to_string(i), bottom);
+    bottom = "s" + std::to_string(i);
+  }
+  const auto net = BuildFused(text + Ip("b", bottom) + LossOf("b"));
+  EXPECT_EQ(net->graph.fused.size(), 250u);
+  ASSERT_GT(net->graph.fusion_notes.size(), 1u);
+  EXPECT_EQ(net->graph.fusion_notes[1],
+            "s0+s1+s2+s3+s4+s5+s6+s7+s8 (Swish+Swish+Swish+Swish+Swish+Swish+Swish+Swish+Swish): more than 8 layers in "
+            "one pass");
+  for (const std::string& note : net->graph.fusion_notes) EXPECT_LT(note.size(), 200u) << note;
 }
 
 TEST(FuseLayers, LeavesWhatOthersRead) {
