@@ -1,4 +1,8 @@
 #include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <set>
 
 #include "base/byte_size.h"
 #include "compiler/compiler.h"
@@ -10,7 +14,9 @@ namespace {
 
 // What a second is made of, roughly: only ratios of times are shown or compared.
 constexpr double kFlopsPerSecond = 2e11, kBytesPerSecond = 1.5e10;
-constexpr int kMostTrials = 400;  // of a schedule and its memory plan, about a millisecond each for a hundred layers
+// Of a schedule and its memory plan, each of which takes time that grows with the units; of nets of more than
+// kManyUnits fewer.
+constexpr int kMostTrials = 400, kManyUnits = 2500;
 
 // Of which a GPU's kernels and libraries take a part, and the next batch, once the first pass runs.
 size_t FreeMemory(const Device& device) {
@@ -21,7 +27,8 @@ size_t FreeMemory(const Device& device) {
 // Chooses units whose results are not kept (Chen et al., "Training deep nets with sublinear memory cost", 2016): the
 // net is cut into segments of equal bytes, and within each but the last all units go that are cheap enough for what
 // they free. Of the cuts and prices that meet the limit the one with the least work wins, and then gives back, the
-// dearest first, each unit that turns out not to be needed. Every trial is a true schedule and memory plan.
+// dearest first, each unit that turns out not to be needed. Every trial is a true schedule and, unless it is known
+// before to be no better, a true memory plan.
 class Chooser {
  public:
   explicit Chooser(Compilation& c) : c_(c), graph_(c.net.graph), limit_(c.options.memory_limit) {
@@ -37,7 +44,7 @@ class Chooser {
 
   void Run() {
     FindCandidates();
-    const Trial whole = Try({});
+    const Trial whole = *Try({}, SIZE_MAX, std::numeric_limits<double>::infinity());
     Trial best = whole;
     if (!Fits(whole) && c_.options.recompute == Recompute::kAuto) best = Refine(Search(whole));
     Apply(best.again);
@@ -79,11 +86,13 @@ class Chooser {
       if (unit.members.empty()) place[graph_.order[i]] = static_cast<int>(i);
       for (int member : unit.members) place[member] = static_cast<int>(i);
     }
+    seconds_.resize(graph_.nodes.size() + graph_.fused.size());
     for (size_t i = 0; i < graph_.order.size(); ++i) {
       const Node& unit = graph_.unit(graph_.order[i]);
-      if (unit.runs_backward) pass_seconds_ += 2 * SecondsOf(unit);
-      pass_seconds_ += SecondsOf(unit);
-      Candidate candidate{graph_.order[i], 0, SecondsOf(unit)};
+      const double seconds = seconds_[graph_.order[i]] = SecondsOf(unit);
+      if (unit.runs_backward) pass_seconds_ += 2 * seconds;
+      pass_seconds_ += seconds;
+      Candidate candidate{graph_.order[i], 0, seconds};
       candidate.place = static_cast<int>(i);
       bool inner = unit.runs_backward && !unit.setup->is_source() && !unit.setup->is_loss() && !unit.setup->is_view();
       for (size_t t = 0; t < unit.tops.size(); ++t) {
@@ -109,17 +118,25 @@ class Chooser {
     }
   }
 
-  Trial Try(std::vector<bool> again) {
+  // None where it takes more bytes or seconds than that.
+  std::optional<Trial> Try(std::vector<bool> again, size_t most_bytes, double most_seconds) {
     ++trials_;
     Apply(again);
     c_.net.program = {};
     Schedule(c_);
-    PlanMemory(c_);
-    Trial trial{std::move(again), c_.net.program.arena_bytes, 0};
+    Trial trial{std::move(again)};
     for (const Step& step : c_.net.program.backward) {
-      if (step.kind == StepKind::kForward) trial.seconds += SecondsOf(graph_.unit(step.node));
+      if (step.kind == StepKind::kForward) trial.seconds += seconds_[step.node];
     }
+    if (trial.seconds > most_seconds || !PlanMemoryWithin(c_, most_bytes)) return std::nullopt;
+    trial.arena = c_.net.program.arena_bytes;
     return trial;
+  }
+
+  // One that is to be as good as `best`.
+  std::optional<Trial> Try(std::vector<bool> again, const Trial& best) {
+    return Fits(best) ? Try(std::move(again), limit_ - parameters_, best.seconds)
+                      : Try(std::move(again), best.arena, std::numeric_limits<double>::infinity());
   }
 
   // All candidates at or below `price` seconds a byte whose results do not leave their one of `count` segments.
@@ -151,15 +168,19 @@ class Chooser {
     }
     std::sort(prices.begin(), prices.end());
     Trial best = whole;
+    std::set<std::vector<bool>> tried;
     for (const int eighths : {1, 2, 3, 4, 5, 6, 7, 8}) {
       if (prices.empty()) break;
       const double price = prices[(prices.size() * eighths + 7) / 8 - 1];
       for (int count = 1; count <= static_cast<int>(candidates_.size()); count += std::max(1, count / 2)) {
-        Trial trial = Try(Segments(count, price));
-        const bool better = Fits(trial) != Fits(best) ? Fits(trial)
-                            : Fits(trial)             ? trial.seconds < best.seconds
-                                                      : trial.arena < best.arena;
-        if (better) best = std::move(trial);
+        std::vector<bool> again = Segments(count, price);
+        if (!tried.insert(again).second) {
+          ++trials_;
+          continue;
+        }
+        std::optional<Trial> trial = Try(std::move(again), best);
+        const bool better = trial && (Fits(best) ? trial->seconds < best.seconds : trial->arena < best.arena);
+        if (better) best = *std::move(trial);
       }
     }
     return best;
@@ -167,16 +188,19 @@ class Chooser {
 
   Trial Refine(Trial best) {
     if (!Fits(best)) return best;
+    const int units = static_cast<int>(graph_.order.size());
+    const int most = units <= kManyUnits ? kMostTrials : static_cast<int>(int64_t{kMostTrials} * kManyUnits / units);
     std::vector<size_t> dearest(candidates_.size());
     for (size_t i = 0; i < dearest.size(); ++i) dearest[i] = i;
     std::stable_sort(dearest.begin(), dearest.end(),
                      [&](size_t a, size_t b) { return candidates_[a].seconds > candidates_[b].seconds; });
     for (size_t i : dearest) {
-      if (!best.again[i] || trials_ >= kMostTrials) continue;
+      if (trials_ >= most) break;
+      if (!best.again[i]) continue;
       std::vector<bool> less = best.again;
       less[i] = false;
-      Trial trial = Try(std::move(less));
-      if (Fits(trial) && trial.seconds <= best.seconds) best = std::move(trial);
+      std::optional<Trial> trial = Try(std::move(less), best);
+      if (trial) best = *std::move(trial);
     }
     return best;
   }
@@ -215,6 +239,7 @@ class Chooser {
   size_t limit_;
   size_t parameters_ = 0;  // bytes outside the arena
   double pass_seconds_ = 0;
+  std::vector<double> seconds_;  // by unit
   int trials_ = 0;
   std::vector<Candidate> candidates_;
 };

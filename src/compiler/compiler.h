@@ -50,6 +50,10 @@ void ChooseRecompute(Compilation& c);  // decide what runs again in the backward
 void Schedule(Compilation& c);         // lay out the steps and the tensors they touch
 void PlanMemory(Compilation& c);       // give every storage its offset in one arena, by liveness
 
+// The same within `most` bytes, else false; then the offsets mean nothing. What cannot be within them is told without
+// placing it.
+bool PlanMemoryWithin(Compilation& c, size_t most);
+
 // Of infer_shapes: gives a Crop whose offset is to be found this offset, in Compilation's own copy of the file. False
 // where there is none, which is reported.
 bool AlignCrop(Compilation& c, const Node& node);

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 
 #include "base/check.h"
 #include "compiler/compiler.h"
+#include "compiler/occupied_memory.h"
 
 namespace crema {
 
@@ -26,12 +28,15 @@ class MemoryPlanner {
     std::iota(parent_.begin(), parent_.end(), 0);
   }
 
-  void Run() {
+  // Places nothing where the tensors of one step take more than `most` bytes; says whether it did.
+  bool Run(size_t most) {
     FindLifetimes();
     JoinViews();
     if (!keep_all_) JoinInPlace();
     MakeStorages();
+    if (most < SIZE_MAX && MostAtOnce() > most) return false;
     Place();
+    return true;
   }
 
  private:
@@ -166,6 +171,22 @@ class MemoryPlanner {
     }
   }
 
+  // Bytes of what is alive in one step, of that which has the most.
+  size_t MostAtOnce() const {
+    std::vector<size_t> begins(static_cast<size_t>(end_) + 2), ends(begins.size());
+    for (const Storage& storage : program_.storages) {
+      if (storage.part >= 0) continue;
+      begins[storage.first] += storage.bytes;
+      ends[storage.last + 1] += storage.bytes;
+    }
+    size_t now = 0, most = 0;
+    for (size_t step = 0; step < begins.size(); ++step) {
+      now += begins[step] - ends[step];
+      most = std::max(most, now);
+    }
+    return most;
+  }
+
   // What lives through the whole pass first, then the largest. Each lane of a part is an arena of its own.
   void Place() {
     std::vector<Storage*> whole;
@@ -196,20 +217,12 @@ class MemoryPlanner {
     std::stable_sort(order.begin(), order.end(), [this](const Storage* a, const Storage* b) {
       return Lasts(*a) != Lasts(*b) ? Lasts(*a) : a->bytes > b->bytes;
     });
+    OccupiedMemory occupied(end_ + 1);
     size_t end = 0;
-    std::vector<Storage*> placed;  // by offset
     for (Storage* storage : order) {
-      size_t offset = 0;
-      for (const Storage* other : placed) {
-        if (other->first > storage->last || other->last < storage->first) continue;
-        if (offset + storage->bytes <= other->offset) break;
-        offset = std::max(offset, other->offset + other->bytes);
-      }
-      storage->offset = offset;
-      end = std::max(end, offset + storage->bytes);
-      placed.insert(std::upper_bound(placed.begin(), placed.end(), storage,
-                                     [](const Storage* a, const Storage* b) { return a->offset < b->offset; }),
-                    storage);
+      storage->offset = occupied.LowestFree(storage->first, storage->last, storage->bytes);
+      occupied.Take(storage->first, storage->last, storage->offset, storage->bytes);
+      end = std::max(end, storage->offset + storage->bytes);
     }
     return end;
   }
@@ -225,6 +238,10 @@ class MemoryPlanner {
 
 }  // namespace
 
-void PlanMemory(Compilation& c) { MemoryPlanner(c).Run(); }
+void PlanMemory(Compilation& c) { MemoryPlanner(c).Run(SIZE_MAX); }
+
+bool PlanMemoryWithin(Compilation& c, size_t most) {
+  return MemoryPlanner(c).Run(most) && c.net.program.arena_bytes <= most;
+}
 
 }  // namespace crema
