@@ -50,7 +50,7 @@ class LayerSetup {
   // Of a layer that was fused from several (crema/fusion.h): their parameters in the order of the members, of which
   // param() is the first (but see Fusion::gathers). Otherwise param() alone.
   std::span<const LayerParameter* const> members() const { return members_; }
-  // What LayerRun::layer_index is to each of the members where it runs alone.
+  // Of fused layers: what LayerRun::layer_index is to each of the members where it runs alone.
   int member_index(int member) const { return member_indices_[member]; }
   void set_members(std::vector<const LayerParameter*> members, std::vector<int> indices) {
     members_ = std::move(members);
@@ -96,6 +96,9 @@ class LayerSetup {
   // Tops are the bottom's own memory under another shape (Flatten, Reshape, Split): the compiler emits no step, Forward
   // and Backward are never called, and gradients pass through.
   void MakeView() { view_ = true; }
+  // Tops hold elements of the differentiated bottoms, moved, repeated or left out whatever their values are, but none
+  // changed (Concat, Crop, Permute): labels remain labels, and probabilities probabilities. Views do so anyway.
+  void MoveElements() { moves_elements_ = true; }
   // Top 0 may be written over bottom 0, and the gradient of bottom 0 over that of top 0 (elementwise layers). The
   // compiler does so only where nothing reads the overwritten values later.
   void AllowInPlace() { in_place_ = true; }
@@ -116,7 +119,7 @@ class LayerSetup {
     double scale = 1, shift = 0;
   };
   // One for each such axis of tops and differentiated bottoms; without it Crop cannot be aligned through the layer, but
-  // for one that may work in place.
+  // for one that may work in place, or is a view of the same shape.
   void SetCoordinateMap(std::vector<AxisMap> map) { coordinate_map_ = std::move(map); }
   // Every element stays where it is along these axes.
   void KeepCoordinates();
@@ -163,6 +166,7 @@ class LayerSetup {
   ChannelsLast channels_last() const { return channels_last_; }
   bool half_precision() const { return half_precision_; }
   bool is_view() const { return view_; }
+  bool moves_elements() const { return view_ || moves_elements_; }
   bool in_place() const { return in_place_; }
   bool splits_batch() const { return splits_batch_; }
   bool is_loss() const { return loss_; }
@@ -193,7 +197,8 @@ class LayerSetup {
   bool needs_data_ = false;
   ChannelsLast channels_last_ = ChannelsLast::kNever;
   bool half_precision_ = false;
-  bool view_ = false, in_place_ = false, splits_batch_ = false, loss_ = false, differentiable_ = true, source_ = false;
+  bool view_ = false, moves_elements_ = false, in_place_ = false, splits_batch_ = false;
+  bool loss_ = false, differentiable_ = true, source_ = false;
   std::optional<Blank> blank_;
   std::vector<std::string> files_read_;
   std::optional<FileWritten> file_written_;
@@ -289,7 +294,8 @@ struct LayerRun {
   // The batch of the previous call again, to look for the cause of a NaN or because what it made was not kept: sources
   // deliver it once more, states and statistics do not move.
   bool replay = false;
-  // At least 1; grows whenever parameters may have changed: what was derived from them at another version is stale.
+  // Of nets that are not trained: at least 1, and grows whenever parameters may have changed: what was derived from
+  // them at another version is stale. In a backward pass it is not told (0).
   uint64_t parameters_version = 0;
   // Index of the layer in its net; with context->draw_seed(), pass and an element's index it names a random number.
   int layer_index = 0;

@@ -27,9 +27,12 @@ class ScoresOfDetection {
     const int producer = c_.net.graph.values[value].producer;
     if (producer < 0) return true;
     const Node& maker = c_.net.graph.nodes[producer];
-    if (IsOneOf(maker, {"Flatten", "Permute", "Reshape", "Slice", "Split"})) return Check(maker.bottoms[0]);
-    if (IsOneOf(maker, {"Concat"})) {
-      return std::all_of(maker.bottoms.begin(), maker.bottoms.end(), [this](int bottom) { return Check(bottom); });
+    if (!maker.setup) return true;
+    if (maker.setup->moves_elements()) {
+      for (int i = 0; i < maker.setup->bottoms(); ++i) {
+        if (maker.setup->has_gradient(i) && !Check(maker.bottoms[i])) return false;
+      }
+      return true;
     }
     if (IsOneOf(maker, {"Softmax"})) return CheckSoftmax(maker);
     if (!IsOneOf(maker, {"BatchNorm", "Bias", "Convolution", "InnerProduct", "Scale"})) return true;

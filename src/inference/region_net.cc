@@ -31,9 +31,7 @@ bool HasLayer(const ScoringNet& scoring, const NetState& state, std::string_view
 bool IsProbability(const Graph& graph, const Value& value) {
   const Node& node = graph.nodes[value.producer];
   if (node.type->name == std::string_view("Softmax")) return true;
-  const bool reshapes =
-      node.type->name == std::string_view("Reshape") || node.type->name == std::string_view("Flatten");
-  return reshapes && IsProbability(graph, graph.values[node.bottoms[0]]);
+  return node.setup->is_view() && IsProbability(graph, graph.values[node.bottoms[0]]);
 }
 
 // What the pooling of regions reads them from; empty where nothing does.

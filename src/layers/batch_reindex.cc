@@ -26,6 +26,7 @@ class BatchReindexLayer : public Layer {
     for (int i = 0; i < 2; ++i) bottom_[i] = setup.param().bottom(i);
     setup.SetTop(0, std::move(top));
     setup.NoGradient(1);
+    setup.MoveElements();
   }
 
   void Plan(LayerPlan& plan) override {

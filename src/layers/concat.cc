@@ -36,6 +36,7 @@ class ConcatLayer : public Layer {
     bottoms_ = setup.bottoms();
     setup.SetTop(0, std::move(top));
     if (axis <= 1) setup.KeepCoordinates();
+    if (!relu_) setup.MoveElements();
     setup.AllowChannelsLast();
     setup.AllowHalfPrecision();
     setup.AllowSplitBatch();

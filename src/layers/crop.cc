@@ -52,6 +52,7 @@ class CropLayer : public Layer {
     setup.SetCoordinateMap(std::move(map));
     setup.AllowSplitBatch();
     setup.NoGradient(1);
+    setup.MoveElements();
     setup.AllowChannelsLast();
   }
 

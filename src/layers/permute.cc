@@ -26,6 +26,7 @@ class PermuteLayer : public Layer {
     forward_ = AxisPermutation(bottom.dims(), order);
     backward_ = AxisPermutation(top, back);
     setup.SetTop(0, Shape(std::move(top)));
+    setup.MoveElements();
     if (forward_.moves_nothing()) setup.MakeView();
   }
 

@@ -44,6 +44,7 @@ class ReorgLayer : public Layer {
     backward_ = param.reverse() ? coarser : finer;
     setup.SetTop(0, param.reverse() ? Shape{shape[0], few, height * stride, width * stride}
                                     : Shape{shape[0], shape[1] * stride * stride, height / stride, width / stride});
+    setup.MoveElements();
     if (forward_.moves_nothing()) setup.MakeView();
   }
 

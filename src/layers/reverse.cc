@@ -15,6 +15,7 @@ class ReverseLayer : public Layer {
     const int axis = setup.CanonicalAxis("reverse_param.axis", setup.param().reverse_param().axis());
     reversal_ = {shape.count(0, axis), shape[axis], shape.count(axis + 1)};
     setup.SetTop(0, shape);
+    setup.MoveElements();
     if (reversal_.extent == 1) setup.MakeView();
   }
 

@@ -24,6 +24,7 @@ class ShuffleChannelLayer : public Layer {
                                                     setup.DescribeBottom(0));
     }
     setup.SetTop(0, shape);
+    setup.MoveElements();
     setup.AllowChannelsLast();
     setup.AllowHalfPrecision();
     setup.AllowSplitBatch();

@@ -28,6 +28,7 @@ class SliceLayer : public Layer {
       setup.SetTop(i, std::move(top));
     }
     if (axis_ <= 1) setup.KeepCoordinates();
+    setup.MoveElements();
     if (setup.tops() == 1) {
       setup.MakeView();
     } else {

@@ -26,6 +26,7 @@ class TileLayer : public Layer {
     }
     top.set(axis_, extent);
     setup.SetTop(0, std::move(top));
+    setup.MoveElements();
     setup.AllowChannelsLast();
     if (param.tiles() == 1) setup.MakeView();
   }

@@ -27,6 +27,7 @@ class UpsampleLayer : public UnpooledImages {
       return PutBack(setup, "upsample_param", height_, width_, "upsample_h and upsample_w");
     }
     Spread(setup, "upsample_param", PoolingMethod::kSum, vertical, horizontal, height_, width_);
+    setup.MoveElements();
     if (scale_h == 1 && scale_w == 1) setup.MakeView();
   }
 

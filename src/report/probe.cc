@@ -83,13 +83,6 @@ float ParameterValue(const std::string& type, int index, const Shape& shape, dou
   return static_cast<float>(std::sqrt(2 / fan_in) * s);
 }
 
-// Layers whose tops hold what their bottoms do, elsewhere.
-bool MovesElements(const std::string& type) {
-  static constexpr std::string_view kMoving[] = {"Concat", "Flatten", "Permute", "Reshape",  "Reverse",
-                                                 "Slice",  "Split",   "Tile",    "Transpose"};
-  return std::find(std::begin(kMoving), std::end(kMoving), type) != std::end(kMoving);
-}
-
 struct Readers {
   bool of_indices = false;  // labels, indices or marks: in a bottom that is never differentiated
   bool of_numbers = false;
@@ -109,11 +102,9 @@ bool ReadsSize(const std::string& type) {
 void FindReaders(const Graph& graph, const Value& value, Readers* readers) {
   for (const Value::Use& use : value.uses) {
     const Node& node = graph.nodes[use.node];
-    const std::string& type = node.type->name;
-    if (ReadsSize(type)) continue;
-    if (MovesElements(type)) {
+    if (node.setup->moves_elements() && node.setup->has_gradient(use.bottom)) {
       for (const int top : node.tops) FindReaders(graph, graph.values[top], readers);
-    } else {
+    } else if (!ReadsSize(node.type->name)) {
       (ReadsIndices(node, use.bottom) ? readers->of_indices : readers->of_numbers) = true;
     }
   }

@@ -106,10 +106,11 @@ class Finder {
 
   // Whether tops are 0 where all of the bottom is.
   static bool KeepsZeros(const Node& node) {
-    static const std::set<std::string> kKeeping = {
-        "ReLU",    "PReLU",   "ELU",     "TanH",  "Swish", "AbsVal", "Dropout", "Pooling",   "LRN",      "MVN",
-        "Flatten", "Reshape", "Permute", "Split", "Slice", "Crop",   "Interp",  "BatchNorm", "Transpose"};
-    return kKeeping.contains(node.type->name);
+    static const std::set<std::string> kKeeping = {"ReLU",    "PReLU",   "ELU", "TanH", "Swish",  "AbsVal",
+                                                   "Dropout", "Pooling", "LRN", "MVN",  "Interp", "BatchNorm"};
+    int differentiated = 0;
+    for (int i = 0; i < node.setup->bottoms(); ++i) differentiated += node.setup->has_gradient(i);
+    return (node.setup->moves_elements() && differentiated == 1) || kKeeping.contains(node.type->name);
   }
 
   // To which a layer above with weights of 0 learns.
@@ -205,8 +206,8 @@ class Finder {
       const Node* const maker = MakerOf(graph_, value);
       if (!maker || shape.axes() == 0 || shape[0] != steps) return nullptr;
       if (maker->setup->is_source()) return maker;
-      const std::string& type = maker->type->name;
-      if (type != "Slice" && type != "Reshape" && type != "Flatten" && type != "Split") return nullptr;
+      // What depends on an item alone keeps their order.
+      if (!maker->setup->is_view() && !maker->setup->splits_batch()) return nullptr;
       value = maker->bottoms[0];
     }
   }

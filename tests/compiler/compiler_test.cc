@@ -99,6 +99,10 @@ TEST(InferShapes, WarnsWhereScoresAreNoProbabilitiesOfTheClasses) {
   EXPECT_NE(raw->warnings[0].message.find("come from layer \"conf\" (InnerProduct) without a Softmax"),
             std::string::npos)
       << raw->warnings[0].message;
+  // Whatever moves them.
+  const std::string turned = L("Reverse", "back", {"conf"}, {"back"}, "reverse_param { axis: 1 }") +
+                             L("Tile", "twice", {"back"}, {"twice"}, "tile_param { tiles: 1 }");
+  EXPECT_EQ(Build(Detector("twice", turned), Options(TEST))->warnings.size(), 1u);
 }
 
 TEST(InferShapes, WarnsWhereCellsAreNotOfTheImage) {

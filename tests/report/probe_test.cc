@@ -69,6 +69,22 @@ layer {
   ASSERT_EQ(result.blobs[0].name, "text");
   EXPECT_EQ(result.blobs[0].sum, 15);
   EXPECT_EQ(result.blobs[0].largest, 1);
+  // Moved by what the layers say, whatever their types are.
+  const NetFile images = ParseNet(R"(
+layer { name: "maps" type: "Input" top: "maps" input_param { shape { dim: 1 dim: 4 dim: 4 dim: 4 } } }
+layer { name: "size" type: "Input" top: "size" input_param { shape { dim: 1 dim: 4 dim: 3 dim: 2 } } }
+layer { name: "mix" type: "ShuffleChannel" bottom: "maps" top: "mix" shuffle_channel_param { group: 2 } }
+layer { name: "part" type: "Crop" bottom: "mix" bottom: "size" top: "part" crop_param { offset: 1 } }
+layer {
+  name: "embed" type: "Embed" bottom: "part" top: "embed"
+  embed_param { input_dim: 2 num_output: 4 weight_filler { type: "xavier" } }
+}
+)",
+                                  "maps.prototxt");
+  const ProbeResult moved = Probe(images, ProbeOptions());
+  ASSERT_EQ(moved.blobs[0].name, "maps");
+  EXPECT_EQ(moved.blobs[0].sum, 32);
+  EXPECT_EQ(moved.blobs[1].head[1], static_cast<float>(ProbeValue(1, 1001)));
 }
 
 TEST(Probe, FillsInputsAndReportsLastValues) {

@@ -121,6 +121,14 @@ layer { name: "sum" type: "Reduction" bottom: "h" top: "sum" loss_weight: 0.1 })
   Replace("backend: LMDB", "backend: LMDB shuffle: true");
   ExpectTold(
       "layer \"data\" (Data) gives records in random order (shuffle: true), and layer \"lstm\" (LSTM) takes them");
+  // Numbers that are made of one record each are its, too.
+  Replace("bottom: \"cont\" top: \"h\"", "bottom: \"scaled\" top: \"h\"");
+  InsertBefore("lstm",
+               "layer { name: \"scaled\" type: \"Power\" bottom: \"cont\" top: \"scaled\" "
+               "power_param { scale: 0.5 } }");
+  ExpectTold("layer \"data\" (Data) gives records in random order");
+  Replace("bottom: \"scaled\" top: \"h\"", "bottom: \"cont\" top: \"h\"");
+  Replace("bottom: \"cont\" top: \"scaled\"", "bottom: \"cont\" top: \"unused\"");
   // Whole sequences as records.
   Replace("bottom: \"cont\" top: \"h\"", "bottom: \"begins\" top: \"h\"");
   InsertBefore("lstm",
