@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/listed.h"
-#include "compiler/compiler.h"
 #include "crema/error.h"
 #include "graph/program.h"
 #include "inference/image_runner.h"
@@ -36,23 +35,10 @@ std::string TypeOfMaker(const Net& net, const std::string& name) {
   return type;
 }
 
-// The net for one more row in each input of `rows`: what counts them has one more, too. Null where there is none, as of
-// a Reshape to so many.
-std::unique_ptr<CompiledNet> ForMoreRows(const Net& net, NetOptions options, int64_t rows) {
-  BlobShapes shapes;
-  const Graph& graph = net.compiled().graph;
-  for (const Node& node : graph.nodes) {
-    if (!node.setup->is_source()) continue;
-    for (const int top : node.tops) {
-      Shape shape = graph.values[top].spec.shape;
-      if (shape.axes() > 0 && shape[0] == rows) shape.set(0, rows + 1);
-      shapes.emplace_back(graph.values[top].name, shape);
-    }
-  }
-  options.shapes = shapes;
-  options.needs_data = false;
+// Null where there is none, as of a Reshape to so many rows.
+std::unique_ptr<CompiledNet> ForMoreRows(const Net& net, const NetOptions& options, int64_t rows) {
   try {
-    return Compile(AssumeInputs(net.compiled().file, shapes, false), options);
+    return CompileForOneMore(net.compiled(), options, rows);
   } catch (const UserError&) {
     return nullptr;
   }

@@ -46,31 +46,12 @@ NetOptions OptionsFor(const OnnxOptions& options, const BlobShapes& shapes) {
   return net;
 }
 
-// The values of the net's inputs, in its order.
-std::vector<int> InputsOf(const Graph& graph) {
-  std::vector<int> inputs;
-  for (const Node& node : graph.nodes) {
-    if (IsInput(node)) inputs.insert(inputs.end(), node.tops.begin(), node.tops.end());
-  }
-  return inputs;
-}
-
 // The first extent of the first input; 0 where there is none.
 int64_t BatchOf(const Graph& graph) {
-  const std::vector<int> inputs = InputsOf(graph);
-  if (inputs.empty() || graph.values[inputs[0]].spec.shape.axes() == 0) return 0;
-  return graph.values[inputs[0]].spec.shape[0];
-}
-
-// Of all inputs, with another extent of the batch.
-BlobShapes InputShapes(const Graph& graph, int64_t batch) {
-  BlobShapes shapes;
-  for (int v : InputsOf(graph)) {
-    Shape shape = graph.values[v].spec.shape;
-    if (shape.axes() > 0 && shape[0] == BatchOf(graph)) shape.set(0, batch);
-    shapes.emplace_back(graph.values[v].name, shape);
-  }
-  return shapes;
+  const auto input = std::find_if(graph.nodes.begin(), graph.nodes.end(), IsInput);
+  if (input == graph.nodes.end()) return 0;
+  const Shape& shape = graph.values[input->tops[0]].spec.shape;
+  return shape.axes() == 0 ? 0 : shape[0];
 }
 
 void RefuseData(const CompiledNet& net) {
@@ -94,7 +75,7 @@ std::unique_ptr<CompiledNet> ForLargerBatch(const CompiledNet& net, const OnnxOp
     return nullptr;
   }
   try {
-    auto larger = Compile(net.file, OptionsFor(options, InputShapes(graph, BatchOf(graph) + 1)));
+    auto larger = CompileForOneMore(net, OptionsFor(options, {}), BatchOf(graph));
     for (size_t i = 0; i < graph.params.size(); ++i) {
       if (larger->graph.params[i].spec == graph.params[i].spec) continue;
       *why_not = "the weights of layer \"" + graph.nodes[graph.params[i].owner].name() + "\" depend on it";
@@ -226,7 +207,7 @@ OnnxModel MakeOnnxModel(const NetFile& file, const std::vector<LayerWeights>& we
     size_t bytes = 0;
     for (const GraphParam& param : compiled->graph.params) bytes += param.spec.bytes();
     CheckSize(bytes);  // before they are allocated
-    if (options.batch) shapes = InputShapes(compiled->graph, *options.batch);
+    if (options.batch) shapes = ShapesForBatch(compiled->graph, BatchOf(compiled->graph), *options.batch);
   }
   Net net(inputs, OptionsFor(options, shapes));
   OnnxModel result;

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "compiler/compiler.h"
 #include "crema/layer.h"
 #include "graph/boundary_types.h"
 
@@ -64,6 +65,25 @@ NetFile WithoutWriters(NetFile file) {
     layer.clear_hdf5_output_param();
   }
   return file;
+}
+
+BlobShapes ShapesForBatch(const Graph& graph, int64_t batch, int64_t wanted) {
+  BlobShapes shapes;
+  for (const Node& node : graph.nodes) {
+    if (!node.setup->is_source() || !node.bottoms.empty()) continue;
+    for (const int top : node.tops) {
+      Shape shape = graph.values[top].spec.shape;
+      if (shape.axes() > 0 && shape[0] == batch) shape.set(0, wanted);
+      shapes.emplace_back(graph.values[top].name, std::move(shape));
+    }
+  }
+  return shapes;
+}
+
+std::unique_ptr<CompiledNet> CompileForOneMore(const CompiledNet& net, NetOptions options, int64_t batch) {
+  options.shapes = ShapesForBatch(net.graph, batch, batch + 1);
+  options.needs_data = false;
+  return Compile(AssumeInputs(net.file, options.shapes, false), options);
 }
 
 }  // namespace crema

@@ -2,12 +2,16 @@
 #ifndef CREMA_REPORT_ASSUMED_INPUTS_H_
 #define CREMA_REPORT_ASSUMED_INPUTS_H_
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "crema/files.h"
+#include "crema/net.h"
 #include "crema/tensor.h"
+#include "graph/program.h"
 
 namespace crema {
 
@@ -24,6 +28,13 @@ NetFile AssumeInputs(NetFile file, const BlobShapes& shapes, bool only_unknown);
 // Turns layers that write files (HDF5Output) into Silence, for nets that are only measured: what such a file holds is
 // worth more.
 NetFile WithoutWriters(NetFile file);
+
+// The shapes of all that comes into the net, with `wanted` for the first extents that are `batch`.
+BlobShapes ShapesForBatch(const Graph& graph, int64_t batch, int64_t wanted);
+
+// The net, made with `options`, for one item more in each input of `batch`: what has another extent counts items.
+// Throws UserError where it cannot be had, as with a Reshape to so many.
+std::unique_ptr<CompiledNet> CompileForOneMore(const CompiledNet& net, NetOptions options, int64_t batch);
 
 }  // namespace crema
 
