@@ -295,8 +295,8 @@ void Executor::Backward(uint64_t pass, bool first, GradientReader* reader) {
 
 float Executor::ForwardBackward(uint64_t pass, uint64_t parameters_version, bool first, GradientReader* reader,
                                 const std::function<void()>& then) {
-  UseComputeThreads();
   if (gpu_) {
+    UseComputeThreads();
     context_.device->UseHere();
     gpu_->Forward(pass, parameters_version, false, {});
     gpu_->Backward(pass, first, reader);
