@@ -250,42 +250,8 @@ void Solver::Impl::WarnOfZeroWeights(const std::set<std::string>& loaded) const 
   }
 }
 
-void Solver::Impl::WatchLossesForZeros(float loss) {
-  constexpr int kTelling = 20;
-  if (rank > 0 || iteration != watched_iterations_) return;
-  zero_loss_ = loss == 0 && (iteration == 0 || zero_loss_);
-  std::vector<NetOutput> outputs;
-  if (iteration == 0 || !zero_outputs_.empty()) outputs = net->outputs();
-  if (iteration == 0) {
-    zero_outputs_.clear();
-    for (const NetOutput& output : outputs) {
-      if (output.loss_weight != 0) zero_outputs_.insert(output.name);
-    }
-  }
-  for (const NetOutput& output : outputs) {
-    for (int64_t i = 0; i < output.value.count() && zero_outputs_.contains(output.name); ++i) {
-      if (output.value.value(i) != 0) zero_outputs_.erase(output.name);
-    }
-  }
-  if (++watched_iterations_ == kTelling) WarnOfZeroLosses();
-}
-
-void Solver::Impl::WarnOfZeroLosses() {
-  const int iterations = std::exchange(watched_iterations_, kNone);
-  if (iterations <= 0 || !Learns() || (!zero_loss_ && zero_outputs_.empty())) return;
-  std::string losses = "loss";
-  if (!zero_loss_) {
-    std::string names;
-    for (const std::string& name : zero_outputs_) names += (names.empty() ? "\"" : "\", \"") + name;
-    losses = (zero_outputs_.size() == 1 ? "loss " : "losses ") + names + "\"";
-  }
-  const bool several = !zero_loss_ && zero_outputs_.size() > 1;
-  Warn({}, "the " + losses + (several ? " were" : " was") + " exactly 0 in " +
-               (iterations == 1 ? "the first iteration"
-                                : "each of the first " + std::to_string(iterations) + " iterations") +
-               ", so nothing was learnt from " + (several ? "them" : "it") +
-               ": look whether the data has labels that count (objects to detect, pixels without ignore_label), and "
-               "whether they reach the loss");
+void Solver::Impl::WarnOfZeroLosses(const std::string& notice) const {
+  if (!notice.empty() && Learns()) Warn({}, notice);
 }
 
 void Solver::Impl::WarnOfSizes(const NetPlans& plans) const {

@@ -23,17 +23,11 @@ bool Solver::Impl::CanTakeBack() const {
 void Solver::Impl::KeepWork() {
   if (ranks > 1 || hogwild || options.role != Role::kAlone || options.processes || prefix.empty()) return;
   if (param.snapshot() <= 0 && !param.snapshot_after_train()) return;
-  if (iteration == 0 || iteration == saved_iteration || parameters_change) return;
+  if (iteration == 0 || iteration == saved_iteration || undo.parameters_change()) return;
   try {
-    if (in_iteration && before_iteration) {
-      before_iteration->PutBack();
-    } else if (in_iteration && !MovingState(net.get(), device).empty()) {
+    if (!undo.TakeBack(net.get(), device, &losses, &plateau)) {
       Warn({}, "the snapshot that follows is not exactly of iteration " + std::to_string(iteration) +
                    ": running statistics and states of recurrent layers have seen records of the batch that failed");
-    }
-    if (in_iteration) {
-      losses = losses_before;
-      plateau = plateau_before;
     }
     TrySnapshot();
   } catch (const std::exception&) {

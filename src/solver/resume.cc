@@ -112,8 +112,8 @@ bool IsOfPrefix(const std::string& state, const std::string& prefix) {
 
 NetPosition Solver::Impl::PositionOf(const Net& of) const {
   NetPosition position{of.data_positions(), {}};
-  for (size_t i = 0; &of == net.get() && in_iteration && i < position.records.size(); ++i) {
-    position.records[i].second = records_before_iteration[i];
+  if (const std::vector<uint64_t>* before = &of == net.get() ? undo.records() : nullptr) {
+    for (size_t i = 0; i < position.records.size(); ++i) position.records[i].second = (*before)[i];
   }
   if (&of == net.get() && (ranks > 1 || options.role != Role::kAlone)) return position;
   for (const auto& [layer, values] : of.recurrent_states()) {
@@ -128,9 +128,9 @@ void Solver::Impl::Snapshot() {
   if (prefix.empty()) throw EnvironmentError("no snapshot can be written: snapshot_prefix is not set");
   ReturnToFolder(started_in);
   Settle();
-  const bool tested = iteration == tested_iteration;
-  const bool moved = tested && statistics_before_test && (!average || average->exchanged());
-  const ShownMovingState statistics(moved ? &*statistics_before_test : nullptr);
+  const bool tested = iteration == before_test.iteration;
+  const bool moved = tested && before_test.statistics && (!average || average->exchanged());
+  const ShownMovingState statistics(moved ? &*before_test.statistics : nullptr);
   const ShownParameters shown(average ? &*average : nullptr, ShownParameters::Show::kTrained);
   RefuseNan();
   Stopwatch watch;
@@ -150,7 +150,7 @@ void Solver::Impl::Snapshot() {
   const DataExtents extents = options.role == Role::kCoordinator ? DataExtents() : net->data_extents();
   AddPosition(kTrainNet, PositionOf(*net), extents, &state);
   for (size_t i = 0; i < test_nets.size(); ++i) {
-    AddPosition(TestNet(i), tested ? positions_before_test[i] : PositionOf(*test_nets[i]), test_nets[i]->data_extents(),
+    AddPosition(TestNet(i), tested ? before_test.positions[i] : PositionOf(*test_nets[i]), test_nets[i]->data_extents(),
                 &state);
   }
 
@@ -162,7 +162,7 @@ void Solver::Impl::Snapshot() {
     }
   }
 
-  if (best) *state.mutable_best() = tested ? best_before_test : best->state();
+  if (best) *state.mutable_best() = tested ? before_test.best : best->state();
   if (cluster_state) *state.mutable_cluster() = cluster_state();
   if (updater->finds_loss_scale()) {
     const LossScale loss_scale = updater->ReadLossScale();
@@ -266,16 +266,15 @@ bool Solver::Impl::WriteWhenThereIsRoom(const std::string& what, const std::func
 }
 
 void Solver::Impl::RestoreBest(const BestState& state) {
-  const std::string path = BestModelPath(prefix, param.snapshot_format());
   if (state.has_output() && state.output() != best->output()) {
     Warn({}, "best compares output \"" + best->output() + "\", and compared \"" + state.output() +
                  "\" when the snapshot was written: the best of the tests to come are kept");
-    best_file_is_own = false;
-  } else if (!state.has_value() || (best_file_is_own && access(path.c_str(), R_OK) == 0)) {
+    best_file->set_own(false);
+  } else if (!state.has_value() || (best_file->is_own() && access(best_file->path().c_str(), R_OK) == 0)) {
     best->Restore(state);
   } else {
     Warn({}, "the best parameters so far, of iteration " + std::to_string(state.iteration()) + ", are not in \"" +
-                 path +
+                 best_file->path() +
                  "\" (any more, or in this snapshot_format, or under this snapshot_prefix): the best of the tests to "
                  "come are kept");
   }
@@ -350,7 +349,7 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
   RestoreHistory(loaded, UpdateRuleName(param), InOrderOf(places, parameters.size(), Histories(*updater, parameters)));
   if (state.has_train_net()) WarnOfOtherNet(state.train_net());
   iteration = saved_iteration = state.iter();
-  best_file_is_own = IsOfPrefix(loaded.state_path, prefix) && (!best || state.has_best());
+  best_file->set_own(IsOfPrefix(loaded.state_path, prefix) && (!best || state.has_best()));
   for (const float loss : state.recent_loss()) losses.Add(loss);
   if (param.lr_policy() == "plateau") {
     // A snapshot of another policy knows nothing of plateaus.

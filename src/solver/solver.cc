@@ -24,6 +24,7 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     : param(file.solver), options(std::move(given)), losses(std::max(1, file.solver.average_loss())) {
   prefix = SnapshotPrefix(param, options);
   kept_snapshots.emplace(prefix, param.snapshot_keep());
+  best_file.emplace(prefix, param.snapshot_format());
   if (options.devices.empty()) options.devices = {options.device};
   for (Device*& of_rank : options.devices) {
     if (!of_rank) of_rank = &CpuDevice();
@@ -265,11 +266,11 @@ bool Solver::Test() {
   const Busy busy(&impl_->busy, SolverOptions::Role::kAlone, "Test");
   const bool goes_on = impl_->Test();
   // Else a resumed run tests again here, and begins with what this test did.
-  if (!impl_->TestIsDue()) impl_->tested_iteration = -1;
+  if (!impl_->TestIsDue()) impl_->before_test.iteration = -1;
   return goes_on;
 }
 void Solver::Snapshot() {
-  if (impl_->passes_done) {
+  if (impl_->undo.passes_done()) {
     throw UserError("Solver::Snapshot was called within an iteration, by an observer; call it from OnIteration");
   }
   impl_->Snapshot();

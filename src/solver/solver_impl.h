@@ -20,9 +20,11 @@
 #include "device/processes.h"
 #include "solver/average_precision.h"
 #include "solver/best.h"
+#include "solver/best_file.h"
 #include "solver/data_waits.h"
 #include "solver/gradient_exchange.h"
 #include "solver/hogwild.h"
+#include "solver/iteration_undo.h"
 #include "solver/kept_snapshots.h"
 #include "solver/loss_window.h"
 #include "solver/moving_state.h"
@@ -32,6 +34,7 @@
 #include "solver/snapshot.h"
 #include "solver/updater.h"
 #include "solver/weight_average.h"
+#include "solver/zero_loss_watch.h"
 
 namespace crema {
 
@@ -201,28 +204,22 @@ struct Solver::Impl {
   int failed_iteration = kNone;  // of the last one that failed
   std::string last_snapshot;
   std::optional<KeptSnapshots> kept_snapshots;  // of who writes them
-  // While an iteration runs that KeepWork may have to take back: where its data layers were before it.
-  bool in_iteration = false;
-  bool passes_done = false;        // in the iteration: what follows them is on its way
-  bool parameters_change = false;  // in the iteration: some may be of before it and some of behind it
-  LossWindow losses_before{1};     // likewise
-  PlateauState plateau_before;
-  std::vector<uint64_t> records_before_iteration;
-  std::optional<MovingState> before_iteration;  // likewise, where it can be taken back
-  bool data_not_finite = false;                 // what training ended for
+  IterationUndo undo;
+  bool data_not_finite = false;  // what training ended for
   // The last display read a batch that no iteration will: what a snapshot would hold is gone.
   bool read_past_end = false;
-  // Of the latest test: where the test nets were before it, which a snapshot of its iteration must hold, since a
-  // resumed run tests again.
-  int tested_iteration = -1;
-  std::vector<NetPosition> positions_before_test;
-  std::optional<MovingState> statistics_before_test;  // where tests move those of what they show
-  std::optional<Best> best;                           // of solvers that ask for it
-  bool busy = false;                                  // Train, Step or Test runs
-  bool best_file_is_own = false;                      // of this run, or of the one that it goes on with
-  std::string earlier_best;                           // where that of an earlier run is now
+  // What a snapshot of a tested iteration holds, since a resumed run tests again.
+  struct BeforeTest {
+    int iteration = -1;                     // of the latest test
+    std::vector<NetPosition> positions;     // of the test nets
+    std::optional<MovingState> statistics;  // where tests move those of what they show
+    BestState best;
+  };
+  BeforeTest before_test;
+  std::optional<Best> best;           // of solvers that ask for it
+  std::optional<BestFile> best_file;  // which may be there of a run that did
+  bool busy = false;                  // Train, Step or Test runs
   bool out_of_patience = false;
-  BestState best_before_test;  // likewise
   struct UnwrittenBest {
     int iteration = 0;
     float value = 0;
@@ -247,10 +244,8 @@ struct Solver::Impl {
   // Whether a gradient of any parameter is computed.
   bool Learns() const;
   void WarnOfNothingToLearn() const;
-  // After an iteration with this loss: looks for losses that are 0 from the first one on, and tells of them in time.
-  void WatchLossesForZeros(float loss);
-  // Of the iterations so far, unless that was done.
-  void WarnOfZeroLosses();
+  // Where there is something to learn: tells what ZeroLossWatch noticed, if anything.
+  void WarnOfZeroLosses(const std::string& notice) const;
   void WarnOfSizes(const NetPlans& plans) const;
   // And tells what is to be said of all nets.
   void BuildTestNets(NetPlans& plans, const SolverFile& file);
@@ -331,12 +326,10 @@ struct Solver::Impl {
   DataWaits data_waits_;
   static constexpr int kNone = -2;
   std::optional<uint64_t> following_step_;  // behind the latest
-  int watched_iterations_ = 0;              // the first ones, whose losses ...
-  bool zero_loss_ = true;                   // ... were 0 in sum ...
-  std::set<int> lengths_told_of_;           // of which test nets
-  std::set<std::string> zero_outputs_;      // ... or one by one; kNone iterations: told
-  int issued_in_ = kNone;                   // the iteration whose update a GPU was given, not told yet
-  std::unique_ptr<RankThreads> threads_;    // last: they end before what they work on does
+  ZeroLossWatch zero_losses_;
+  std::set<int> lengths_told_of_;         // of which test nets
+  int issued_in_ = kNone;                 // the iteration whose update a GPU was given, not told yet
+  std::unique_ptr<RankThreads> threads_;  // last: they end before what they work on does
 };
 
 // Every element of every output as a number.

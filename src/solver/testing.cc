@@ -1,12 +1,8 @@
 // Tests of the net while it trains: what test nets say over several batches.
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
-#include <utility>
 
 #include "graph/program.h"
 #include "solver/likely_mistakes.h"
-#include "solver/prefix_files.h"
 #include "solver/snapshot.h"
 #include "solver/solver_impl.h"
 #include "solver/test_outputs.h"
@@ -19,19 +15,19 @@ bool Solver::Impl::Test(bool to_the_end) {
 }
 
 bool Solver::Impl::TestHere(bool to_the_end) {
-  positions_before_test.clear();
-  for (const auto& test_net : test_nets) positions_before_test.push_back(PositionOf(*test_net));
-  if (best) best_before_test = best->state();
-  tested_iteration = iteration;
+  before_test.positions.clear();
+  for (const auto& test_net : test_nets) before_test.positions.push_back(PositionOf(*test_net));
+  if (best) before_test.best = best->state();
+  before_test.iteration = iteration;
   bool stopped = false;
   const ShownParameters shown(average ? &*average : nullptr, ShownParameters::Show::kAverage);
   const bool moves = TestsMoveStatistics();
   if (moves) {
-    if (!statistics_before_test) statistics_before_test.emplace(net.get(), device);
-    statistics_before_test->Keep();
+    if (!before_test.statistics) before_test.statistics.emplace(net.get(), device);
+    before_test.statistics->Keep();
   }
   // Averages are of training alone.
-  const ShownMovingState untested(moves && average ? &*statistics_before_test : nullptr);
+  const ShownMovingState untested(moves && average ? &*before_test.statistics : nullptr);
   for (size_t i = 0; i < test_nets.size() && (to_the_end || !stopped); ++i) {
     TestOne(static_cast<int>(i), to_the_end, &stopped);
   }
@@ -133,40 +129,27 @@ void Solver::Impl::BestAtEnd() {
 }
 
 void Solver::Impl::WriteBest() {
-  const std::string path = BestModelPath(prefix, param.snapshot_format());
   RefuseNan();
-  if (!best_file_is_own) {
-    earlier_best = SetBestAside(prefix, param.snapshot_format());
-    best_file_is_own = true;
-    if (!earlier_best.empty()) {
-      Warn({}, "the best parameters of an earlier run, \"" + path + "\", are now \"" + earlier_best +
-                   "\": this run begins anew and writes its own");
-    }
+  if (const std::string earlier = best_file->MakeOwn(); !earlier.empty()) {
+    Warn({}, "the best parameters of an earlier run, \"" + best_file->path() + "\", are now \"" + earlier +
+                 "\": this run begins anew and writes its own");
   }
-  WriteModel(path, ModelToWrite());
+  WriteModel(best_file->path(), ModelToWrite());
 }
 
 void Solver::Impl::RemoveUntrainedBest() {
   const std::optional<BestFound> found = FoundBest();
-  if (!best_file_is_own || saved_iteration >= 0 || (found && found->iteration > 0)) return;
-  const std::string path = BestModelPath(prefix, param.snapshot_format());
-  std::error_code error;
-  if (found) {
-    std::filesystem::remove(path, error);
-    best->Restore(best_before_test);
-  }
-  best_file_is_own = false;  // should training go on after all, it sets the earlier one aside again
-  const std::string earlier = std::exchange(earlier_best, "");
-  if (earlier.empty()) return;
-  std::filesystem::rename(earlier, path, error);
-  if (error) return;
-  Warn({}, "this run learnt nothing, so the best parameters of the earlier one are \"" + path + "\" again");
+  if (!best_file->is_own() || saved_iteration >= 0 || (found && found->iteration > 0)) return;
+  const bool given_back = best_file->GiveBack(found.has_value());
+  if (found) best->Restore(before_test.best);
+  if (!given_back) return;
+  Warn({},
+       "this run learnt nothing, so the best parameters of the earlier one are \"" + best_file->path() + "\" again");
 }
 
 std::optional<BestFound> Solver::Impl::FoundBest() const {
   if (!best || !best->has_value()) return std::nullopt;
-  return BestFound{best->state().iteration(), best->output(), best->state().value(),
-                   BestModelPath(prefix, param.snapshot_format())};
+  return BestFound{best->state().iteration(), best->output(), best->state().value(), best_file->path()};
 }
 
 }  // namespace crema

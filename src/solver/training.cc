@@ -70,7 +70,7 @@ void Solver::Impl::WarnIfNothingIsLeft() const {
 
 TrainingResult Solver::Impl::End(bool finished) {
   if (updater->loss_factor()) TellIssued();
-  WarnOfZeroLosses();
+  WarnOfZeroLosses(zero_losses_.End());
   if (param.snapshot_after_train() || !finished || failed_iteration == iteration) {
     CompareRanks();
     if (saved_iteration != iteration) SnapshotAtEnd();
@@ -140,16 +140,9 @@ Solver::Impl::Requests Solver::Impl::RunAndTell() {
   Stopwatch watch;
   IterationEnd event;
   event.iteration = iteration;
-  net->CopyDataPositions(&records_before_iteration);
-  if (CanTakeBack()) {
-    if (!before_iteration) before_iteration.emplace(net.get(), device);
-    before_iteration->Keep();
-  }
-  losses_before = losses;
-  plateau_before = plateau;
-  in_iteration = true;
+  undo.Begin(net.get(), device, CanTakeBack(), losses, plateau);
   event.loss = RunIteration();
-  in_iteration = false;
+  undo.End();
   event.seconds = watch.Seconds();
   Tell(&Observer::OnIteration, event);
   return TakeRequests();
@@ -158,14 +151,14 @@ Solver::Impl::Requests Solver::Impl::RunAndTell() {
 float Solver::Impl::Iterate(uint64_t step) {
   const float rate = RateAt(iteration);
   const float loss = RunPasses(step, rate);
-  passes_done = true;
+  undo.EndPasses();
   const bool at_once = updater->updates_at_once();
-  parameters_change = updates_singly || at_once;
+  if (updates_singly || at_once) undo.ChangeParameters();
   const int issued_in = std::exchange(issued_in_, kNone);
   if (issued_in == iteration - 1) TellUpdate(issued_in);
   if (!hogwild) {
     losses.Add(loss);
-    WatchLossesForZeros(loss);
+    if (rank == 0) WarnOfZeroLosses(zero_losses_.Look(iteration, loss, *net));
     if (rank == 0 && options.role == Role::kAlone && DueEvery(param.display())) {
       TellDisplay(rate, OutputValues(*net));
       if (shows_sizes) Tell(&Observer::OnMeanSizes, MeanSizesOf(*net, iteration, param.iter_size() * ranks));
@@ -179,7 +172,7 @@ float Solver::Impl::Iterate(uint64_t step) {
   net->ParametersChanged();
   if (average) average->Add(iteration);
   ++iteration;
-  passes_done = parameters_change = false;
+  undo.EndUpdate();
   return loss;
 }
 
@@ -241,7 +234,7 @@ void Solver::Impl::Update(float rate) {
     TellClipping(iteration, updater->NormOf(iteration));
   } else {
     const float scale = ClipScale();
-    parameters_change = true;
+    undo.ChangeParameters();
     updater->Begin(iteration, rate, scale);
     updater->Apply();
   }
