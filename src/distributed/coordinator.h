@@ -15,6 +15,7 @@
 #include "crema/observer.h"
 #include "distributed/cluster_event.h"
 #include "distributed/coordinator_options.h"
+#include "distributed/exchange_detour.h"
 #include "distributed/journal.h"
 #include "distributed/ledger.h"
 #include "distributed/outgoing.h"
@@ -22,6 +23,7 @@
 #include "distributed/tournament.h"
 #include "distributed/transfer.h"
 #include "distributed/worker_account.h"
+#include "distributed/worker_places.h"
 
 namespace crema {
 
@@ -212,7 +214,6 @@ class Coordinator {
   bool ForgiveStandstill(Milliseconds now);
   void CheckLiveness(Milliseconds now);
   void Linger(Milliseconds now);
-  uint32_t FreeSlot(std::optional<uint32_t> wanted) const;
   int ReadyWorkers() const { return ready_; }
 
   // coordinator_commits.cc
@@ -316,8 +317,8 @@ class Coordinator {
   Ledger ledger_;
   Members members_;
   std::set<uint64_t> incarnations_;  // ever seen: one that comes again is replayed
-  std::vector<bool> slots_;          // that are taken
-  int ready_ = 0;                    // members
+  WorkerPlaces places_{options_.max_workers};
+  int ready_ = 0;  // members
   uint64_t last_member_ = 0, last_lease_ = 0, sequence_ = 0;
   bool changed_ = true;  // since Advance last looked
   Milliseconds next_tick_ = 0;
@@ -325,8 +326,7 @@ class Coordinator {
   Pairing pairing_;  // of the round that is committed
   std::optional<ExchangeUnderWay> exchange_;
   uint64_t last_attempt_ = 0;
-  uint64_t exchange_failures_ = 0;                 // of this round
-  uint64_t through_here_until_ = 0, detour_ = 10;  // version; rounds
+  ExchangeDetour detour_;
   bool warned_addresses_ = false;
   Kept kept_;
   bool wanted_ = false;                  // the state is

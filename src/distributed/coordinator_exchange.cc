@@ -9,15 +9,8 @@
 
 namespace crema {
 
-namespace {
-
-constexpr uint64_t kMostFailedExchanges = 2;
-constexpr uint64_t kFirstDetour = 10, kLongestDetour = 1000;  // rounds
-
-}  // namespace
-
 bool Coordinator::MayExchange() {
-  if (options_.topology == DistributedParameter::STAR || version_ < through_here_until_) return false;
+  if (options_.topology == DistributedParameter::STAR || detour_.Includes(version_)) return false;
   for (const auto& [id, member] : members_) {
     if (!member.ready || !member.address.endpoint().empty()) continue;
     if (!std::exchange(warned_addresses_, true)) {
@@ -129,13 +122,12 @@ void Coordinator::GiveUpExchange(Milliseconds now) {
   }
   exchange_.reset();
   changed_ = true;
-  if (++exchange_failures_ < kMostFailedExchanges) return;
-  through_here_until_ = version_ + detour_;
+  const uint64_t detour = detour_.OnFailure(version_);
+  if (detour == 0) return;
   Tell(ClusterEvent::Kind::kWarning,
        "workers could not exchange their values (" +
            (without.empty() ? "they disagree" : Listed(without) + " lack some") + "): the next " +
-           std::to_string(detour_) + " rounds go through the coordinator. Can all workers reach each other's ports?");
-  detour_ = std::min(2 * detour_, kLongestDetour);
+           std::to_string(detour) + " rounds go through the coordinator. Can all workers reach each other's ports?");
   round_.among_workers = false;
   for (auto& [id, member] : members_) {
     if (member.offered || member.has_promised()) member.ForgetPush();
@@ -153,7 +145,7 @@ void Coordinator::CommitExchange(Milliseconds now) {
   round_.with_history = exchange_->with_history;
   if (!Record(contributions, exchange_->digests.begin()->second, now)) return;
   failures_in_a_row_ = exchange_->failures;
-  detour_ = kFirstDetour;
+  detour_.OnSuccess();
   exchange_.reset();
   state_ = difference_ = nullptr;
   Follow(contributions, now);

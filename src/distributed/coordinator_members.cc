@@ -61,23 +61,14 @@ void Coordinator::OnHello(const std::string& route, const ClusterMessage& messag
   SendWelcome(member);
 }
 
-uint32_t Coordinator::FreeSlot(std::optional<uint32_t> wanted) const {
-  const auto taken = [&](uint32_t slot) { return slot < slots_.size() && slots_[slot]; };
-  if (wanted && *wanted < static_cast<uint32_t>(options_.max_workers) && !taken(*wanted)) return *wanted;
-  return static_cast<uint32_t>(std::find(slots_.begin(), slots_.end(), false) - slots_.begin());
-}
-
 void Coordinator::Admit(const std::string& route, const Hello& hello, Milliseconds now) {
-  const uint32_t slot = FreeSlot(hello.has_slot() ? std::optional<uint32_t>(hello.slot()) : std::nullopt);
   Member& member = members_.try_emplace(++last_member_, options_.transfer, options_.most_push_bytes).first->second;
   member.id = last_member_;
   member.process = hello.process();
   member.incarnation = hello.incarnation();
   member.name = Printable(hello.name().substr(0, 200));
   member.route = route;
-  member.slot = slot;
-  if (slots_.size() <= slot) slots_.resize(slot + 1);
-  slots_[slot] = true;
+  member.slot = places_.Take(hello.has_slot() ? std::optional<uint32_t>(hello.slot()) : std::nullopt);
   member.joined = member.heard = member.progressed = now;
   ++generation_;
 }
@@ -229,7 +220,7 @@ void Coordinator::Remove(Members::iterator found, const std::string& why, Millis
   const bool was_ready = member.ready;
   ready_ -= was_ready;
   if (was_ready) AccountForGone(member, now);
-  slots_[member.slot] = false;
+  places_.Return(member.slot);
   changed_ = true;
   ReturnLease(member);
   if (donor_ == member.id) donor_ = 0;

@@ -204,7 +204,7 @@ void Coordinator::Open(Milliseconds now) {
       options_.train_ahead && std::any_of(members.begin(), members.end(), [](Member* m) { return m->lease; });
   round_.with_history = HasHistory(end) || (want_history_ && options_.history_every > 0 && !begun);
   if (round_.with_history) want_history_ = false;
-  exchange_failures_ = 0;
+  detour_.BeginRound();
   for (Member* member : members) {
     member->ForgetPush();
     member->progressed = now;
