@@ -46,9 +46,7 @@ namespace fs = std::filesystem;
 }
 
 std::string Absolute(const std::string& path) {
-  std::string absolute = fs::absolute(path).lexically_normal().string();
-  while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
-  return absolute;
+  return WithoutTrailingSlashes(fs::absolute(path).lexically_normal().string());
 }
 
 ZooModel ModelOfZoo(const CommandLine& line) {

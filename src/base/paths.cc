@@ -18,6 +18,15 @@ std::string DirectoryOf(const std::string& path) {
 
 std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+std::string WithoutTrailingSlashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+std::string AsRoot(const std::string& folder) {
+  return folder.empty() || folder.ends_with('/') ? folder : folder + "/";
+}
+
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 bool IsTaken(const std::string& path) {

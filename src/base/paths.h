@@ -13,6 +13,13 @@ std::string DirectoryOf(const std::string& path);
 // "models/lenet.caffemodel" -> "lenet.caffemodel"
 std::string FileName(const std::string& path);
 
+// "pets_lmdb//" -> "pets_lmdb", "/" stays: the name of a folder, for what is put behind it or is looked up without
+// following a link.
+std::string WithoutTrailingSlashes(std::string path);
+
+// As it is put before paths: with a '/' at its end, unless it is empty.
+std::string AsRoot(const std::string& folder);
+
 // Whether the path leads to something.
 bool Exists(const std::string& path);
 

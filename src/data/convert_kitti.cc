@@ -86,7 +86,7 @@ class LabelRows : public RecordForm {
 
 ImageList ListImages(const KittiConversion& conversion, uint64_t seed) {
   ImageList list;
-  list.root = conversion.images.ends_with('/') ? conversion.images : conversion.images + "/";
+  list.root = AsRoot(conversion.images);
   const std::vector<std::string> paths = ImagesBelow(conversion.images);
   if (paths.empty()) throw UserError("there are no images in \"" + conversion.images + "\"");
   for (size_t i = 0; i < paths.size(); ++i) {

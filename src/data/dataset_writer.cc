@@ -17,8 +17,8 @@ namespace crema {
 namespace {
 
 // "dir/pets" of "dir/pets_lmdb/".
-std::string StemOf(std::string database) {
-  while (database.size() > 1 && database.ends_with("/")) database.pop_back();
+std::string StemOf(const std::string& path) {
+  const std::string database = WithoutTrailingSlashes(path);
   for (const std::string ending : {"_lmdb", ".lmdb"}) {
     if (database.size() > ending.size() && database.ends_with(ending) && database[database.size() - 6] != '/') {
       return database.substr(0, database.size() - ending.size());

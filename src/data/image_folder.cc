@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/lower_case.h"
+#include "base/paths.h"
 #include "crema/error.h"
 #include "image/codec.h"
 
@@ -116,7 +117,7 @@ std::vector<std::string> ImagesBelow(const std::string& folder, size_t* skipped)
 
 ImageList ListImageFolder(const std::string& folder, LeftOut* left_out) {
   ImageList list;
-  list.root = folder.ends_with("/") ? folder : folder + "/";
+  list.root = AsRoot(folder);
   *left_out = {};
   try {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

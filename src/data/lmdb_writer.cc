@@ -36,11 +36,6 @@ int RemoveDatabase(const std::string& folder) {
   return rmdir(folder.c_str()) == 0 ? 0 : errno;
 }
 
-std::string WithoutTrailingSlashes(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
-
 // Where a link to a folder leads, so that the new folder takes the place of the old one and the link stays.
 std::string BehindLink(std::string path) {
   path = WithoutTrailingSlashes(std::move(path));

@@ -16,8 +16,7 @@ namespace {
 
 // The command that makes an LMDB of a LevelDB, and what to name then.
 std::string HowToConvert(const std::string& leveldb) {
-  std::string lmdb = leveldb;
-  while (lmdb.size() > 1 && lmdb.ends_with('/')) lmdb.pop_back();
+  std::string lmdb = WithoutTrailingSlashes(leveldb);
   for (const std::string ending : {"_leveldb", ".leveldb"}) {
     if (lmdb.ends_with(ending)) lmdb.resize(lmdb.size() - ending.size());
   }

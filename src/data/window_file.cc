@@ -7,6 +7,7 @@
 
 #include "base/input_file.h"
 #include "base/number_text.h"
+#include "base/paths.h"
 #include "base/utf8.h"
 #include "crema/error.h"
 
@@ -131,7 +132,7 @@ WindowFile ReadWindowFile(const std::string& path, const std::string& root, floa
                           float background_overlap) {
   WindowFile file;
   file.path = path;
-  file.images.root = root.empty() || root.ends_with("/") ? root : root + "/";
+  file.images.root = AsRoot(root);
   Words words(path);
   int32_t counted_at = 0;
   while (words.Next()) {

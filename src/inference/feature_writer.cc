@@ -27,11 +27,11 @@ constexpr char kLabel[] = "label", kRecord[] = "record";  // datasets beside tho
 enum class Form { kCsv, kHdf5, kLmdb, kLabelImages };
 
 Form FormOf(const FeatureTarget& target) {
-  std::string path = target.path;
+  const std::string& path = target.path;
   if (path.ends_with(".csv")) return Form::kCsv;
   if (path.ends_with(".h5") || path.ends_with(".hdf5")) return Form::kHdf5;
-  while (path.ends_with("/")) path.pop_back();  // a database is a folder
-  if (path.ends_with("_lmdb") || path.ends_with(".lmdb")) return Form::kLmdb;
+  const std::string folder = WithoutTrailingSlashes(path);  // which a database is
+  if (folder.ends_with("_lmdb") || folder.ends_with(".lmdb")) return Form::kLmdb;
   if (target.path.ends_with("/")) return Form::kLabelImages;
   throw UserError(Location{target.path},
                   "its ending does not say what to write; end it in .csv, in .h5 or .hdf5, in _lmdb or .lmdb for a "
@@ -208,8 +208,7 @@ void CheckFeatureTarget(const FeatureTarget& target, size_t blobs, int views) {
                                                "each, or one by one");
   }
   std::error_code ignored;
-  std::string path = target.path;
-  while (path.size() > 1 && path.ends_with("/")) path.pop_back();  // else files would not be there
+  const std::string path = WithoutTrailingSlashes(target.path);  // else files would not be there
   if (form == Form::kLabelImages && IsTaken(path)) {
     if (!std::filesystem::is_directory(path, ignored)) {
       throw UserError(Location{target.path}, "exists already, and is no folder; choose another name");

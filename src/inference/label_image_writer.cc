@@ -13,6 +13,7 @@
 
 #include "base/atomic_file.h"
 #include "base/number_text.h"
+#include "base/paths.h"
 #include "crema/error.h"
 #include "image/codec.h"
 
@@ -27,8 +28,7 @@ constexpr int64_t kMostClasses = 256;  // of a byte
 class LabelImageWriter : public FeatureWriter {
  public:
   LabelImageWriter(const FeatureTarget& target, const FeatureBlob& blob)
-      : blob_(blob), path_(target.path), keys_(target.keys) {
-    while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
+      : blob_(blob), path_(WithoutTrailingSlashes(target.path)), keys_(target.keys) {
     const Shape& shape = blob.shape;
     if (shape.axes() != 3 || shape[0] > kMostClasses) {
       throw UserError(Location{target.path},
