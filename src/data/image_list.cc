@@ -12,6 +12,7 @@
 
 #include "base/input_file.h"
 #include "base/number_text.h"
+#include "base/paths.h"
 #include "base/utf8.h"
 #include "crema/error.h"
 
@@ -139,13 +140,30 @@ void VisitLines(const std::string& file, const std::string& what, const Visit& v
   VisitLines(stream, file, what, visit);
 }
 
+// COCO's files of annotations, whose lines would pass for paths. `begin`: what the lines before began with.
+void RefuseJson(const std::string& file, const std::string& line, std::string* begin) {
+  if (begin->size() >= 2) return;
+  for (const char c : line) {
+    if (std::string_view(kBlanks).find(c) == std::string_view::npos && begin->size() < 2) *begin += c;
+  }
+  if (begin->size() < 2 || ((*begin)[0] != '{' && (*begin)[0] != '[')) return;
+  if (std::string_view("\"{[]}").find((*begin)[1]) == std::string_view::npos) return;
+  throw UserError({file, 0, 0},
+                  "is JSON, as COCO's annotations are, and not a list; convert them to PASCAL VOC's XML or to YOLO's "
+                  "text, a file for each image (--label_type=yolo), and list the images");
+}
+
+enum class Lines { kOfAnyList, kOfAnnotatedImages };
+
 // Calls parse(line, number), which returns what is wrong with the line, for each that is not empty when blanks at its
 // end are cut off.
 template <typename Parse>
-void ReadLines(const std::string& file, const std::string& what, const Parse& parse) {
+void ReadLines(const std::string& file, const std::string& what, const Parse& parse, Lines lines = Lines::kOfAnyList) {
   Diagnostics diagnostics;
+  std::string begin;
   VisitLines(file, what, [&](int number, std::string& line) {
     TrimEnd(&line);
+    if (lines == Lines::kOfAnnotatedImages) RefuseJson(file, line, &begin);
     const std::string problem = line.empty() ? std::string() : parse(line, number);
     if (!problem.empty()) diagnostics.Error({file, number, 0}, problem);
     return !diagnostics.enough();
@@ -155,10 +173,11 @@ void ReadLines(const std::string& file, const std::string& what, const Parse& pa
 
 // Calls add(image, other, number) for each line of a list of such pairs.
 template <typename Add>
-void ReadPairs(const std::string& file, const std::string& pair, const std::string& other, const Add& add) {
+void ReadPairs(const std::string& file, const std::string& pair, const std::string& other, const Add& add,
+               Lines lines = Lines::kOfAnyList) {
   bool empty = true;
   const std::string form = "one \"" + pair + "\" per line";
-  ReadLines(file, "a list with " + form, [&](const std::string& line, int number) -> std::string {
+  const auto parse = [&](const std::string& line, int number) -> std::string {
     std::string front, back;
     if (!CutAtLastBlank(line, &front, &back)) {
       return "expected \"" + pair + "\", got \"" + line + "\"; write the path of " + other +
@@ -167,13 +186,24 @@ void ReadPairs(const std::string& file, const std::string& pair, const std::stri
     add(std::move(front), std::move(back), number);
     empty = false;
     return {};
-  });
+  };
+  ReadLines(file, "a list with " + form, parse, lines);
   if (empty) throw UserError({file, 0, 0}, "names no image; write " + form);
 }
 
-// As it is put before paths.
-std::string AsRoot(const std::string& folder) {
-  return folder.empty() || folder.ends_with("/") ? folder : folder + "/";
+// One path per line, of images whose label is `label`.
+ImageList ReadPaths(const std::string& file, const std::string& root, int label, Lines lines = Lines::kOfAnyList) {
+  ImageList list;
+  list.file = file;
+  list.root = AsRoot(root);
+  const std::string form = "one path of an image per line";
+  const auto parse = [&](const std::string& line, int number) -> std::string {
+    list.entries.push_back({line, label, number});
+    return {};
+  };
+  ReadLines(file, "a list with " + form, parse, lines);
+  if (list.entries.empty()) throw UserError({file, 0, 0}, "names no image; write " + form);
+  return list;
 }
 
 std::string YoloLabelsOf(const std::filesystem::path& image) {
@@ -188,24 +218,6 @@ std::string YoloLabelsOf(const std::filesystem::path& image) {
     behind = behind.empty() ? at.filename() : at.filename() / behind;
   }
   return beside;
-}
-
-// COCO's files of annotations, whose lines would pass for paths. A pipe can be read but once.
-void RefuseJson(const std::string& file) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) return;
-  std::string begin;
-  VisitLines(file, "a list of images", [&begin](int, const std::string& line) {
-    for (const char c : line) {
-      if (std::string_view(kBlanks).find(c) == std::string_view::npos && begin.size() < 2) begin += c;
-    }
-    return begin.size() < 2;
-  });
-  if (begin.size() < 2 || (begin[0] != '{' && begin[0] != '[')) return;
-  if (std::string_view("\"{[]}").find(begin[1]) == std::string_view::npos) return;
-  throw UserError({file, 0, 0},
-                  "is JSON, as COCO's annotations are, and not a list; convert them to PASCAL VOC's XML or to YOLO's "
-                  "text, a file for each image (--label_type=yolo), and list the images");
 }
 
 }  // namespace
@@ -260,22 +272,20 @@ std::string LabelCountHint(const ImageList& list, size_t entry) {
 }
 
 AnnotatedImageList ReadAnnotatedImageList(const std::string& file, const std::string& root) {
-  RefuseJson(file);
   AnnotatedImageList list;
   list.images.file = file;
   list.images.root = AsRoot(root);
-  ReadPairs(file, "image annotation", "the file with its objects",
-            [&list](std::string image, std::string annotation, int number) {
-              list.images.entries.push_back({std::move(image), 0, number});
-              list.annotations.push_back(list.images.root + annotation);
-            });
+  const auto add = [&list](std::string image, std::string annotation, int number) {
+    list.images.entries.push_back({std::move(image), 0, number});
+    list.annotations.push_back(list.images.root + annotation);
+  };
+  ReadPairs(file, "image annotation", "the file with its objects", add, Lines::kOfAnnotatedImages);
   return list;
 }
 
 AnnotatedImageList ReadYoloImageList(const std::string& file, const std::string& root) {
-  RefuseJson(file);
   AnnotatedImageList list;
-  list.images = ReadImageSegList(file, root, ImageDataParameter::NONE, 0).images;
+  list.images = ReadPaths(file, root, 0, Lines::kOfAnnotatedImages);
   for (size_t i = 0; i < list.images.entries.size(); ++i) {
     list.annotations.push_back(YoloLabelsOf(list.images.PathOf(i)));
   }
@@ -296,15 +306,18 @@ DenseImageList ReadDenseImageList(const std::string& file, const std::string& ro
 DenseImageList ReadImageSegList(const std::string& file, const std::string& root, ImageDataParameter::LabelType type,
                                 int label_of_none) {
   if (type == ImageDataParameter::PIXEL) return ReadDenseImageList(file, root);
-  const bool labelled = type == ImageDataParameter::IMAGE;
-  const std::string form = labelled ? "one \"path label\" per line" : "one path of an image per line";
   DenseImageList list;
+  if (type == ImageDataParameter::NONE) {
+    list.images = ReadPaths(file, root, label_of_none);
+    return list;
+  }
+  const std::string form = "one \"path label\" per line";
   list.images.file = file;
   list.images.root = AsRoot(root);
   ReadLines(file, "a list with " + form, [&](const std::string& line, int number) -> std::string {
-    ImageList::Entry entry{line, label_of_none, number};
-    std::string problem = labelled ? ParseLine(line, &entry) : "";
-    if (labelled && problem.empty() && (entry.label < 0 || entry.label > 255)) {
+    ImageList::Entry entry{"", 0, number};
+    std::string problem = ParseLine(line, &entry);
+    if (problem.empty() && (entry.label < 0 || entry.label > 255)) {
       problem = "the label " + std::to_string(entry.label) + " is not from 0 to 255, as those of pixels are";
     }
     if (!problem.empty()) return problem + "; where label images follow the paths set label_type: PIXEL";
