@@ -5,10 +5,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "base/listed.h"
 #include "base/random.h"
-#include "base/suggest.h"
-#include "crema/error.h"
 #include "solver/test_outputs.h"
 
 namespace crema {
@@ -41,18 +38,8 @@ Pairing MeetInPairs(uint64_t seed, uint64_t version, std::span<const double> sco
 }
 
 bool HigherWins(const Net& test_net, const std::string& name, const Location& where) {
-  const TestOutputs outputs(test_net);
-  const std::vector<OutputValue> values = outputs.ValuesOf(name);
-  if (values.size() == 1) return !values[0].is_loss;
-  const std::vector<std::string> names = outputs.names();
-  if (std::find(names.begin(), names.end(), name) != names.end()) {
-    throw UserError(
-        where, "distributed: tournament_output \"" + name + "\" of the test net has " + std::to_string(values.size()) +
-                   " values, and a tournament compares one; name another output, or take it apart with a Slice layer");
-  }
-  throw UserError(where, "distributed: the test net has no output \"" + name +
-                             "\" that could decide a tournament; it has " + Listed(names) +
-                             ": set tournament_output to one of them" + DidYouMean(name, names));
+  const OutputUse use = {.comparer = "a tournament", .field = "tournament_output", .prefix = "distributed: "};
+  return !TestOutputs(test_net).OneValueOf(name, where, use).is_loss;
 }
 
 }  // namespace crema

@@ -4,9 +4,6 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/listed.h"
-#include "base/suggest.h"
-#include "crema/error.h"
 #include "solver/test_outputs.h"
 
 namespace crema {
@@ -16,29 +13,17 @@ Best::Best(const SolverFile& file, const Net& test_net, std::vector<Diagnostic>*
   state_.set_output(param_.output());
   const auto at = [&file](const char* field) { return file.source ? file.source->Field(field) : Location{}; };
   const TestOutputs outputs(test_net);
-  const std::vector<OutputValue> values = outputs.ValuesOf(param_.output());
-  if (values.size() == 1 && !outputs.IsMeasured(param_.output())) {
-    Diagnostic doubt;
-    doubt.severity = Diagnostic::Severity::kWarning;
-    doubt.where = at("best.output");
-    doubt.message = "output \"" + param_.output() +
-                    "\" is neither a loss nor an accuracy, nor made of one, so it may say nothing about how good the "
-                    "parameters are; best compares it all the same";
-    warnings->push_back(std::move(doubt));
-  }
-  if (values.size() == 1) {
-    higher_ = param_.better() == BestParameter::AUTO ? !values[0].is_loss : param_.better() == BestParameter::HIGHER;
-    return;
-  }
-  const std::vector<std::string> names = outputs.names();
-  if (std::find(names.begin(), names.end(), param_.output()) != names.end()) {
-    throw UserError(at("best.output"),
-                    "output \"" + param_.output() + "\" of the test net has " + std::to_string(values.size()) +
-                        " values, and best compares one; name another output, or take it apart with a Slice layer");
-  }
-  throw UserError(at("best.output"), "the test net has no output \"" + param_.output() + "\"" +
-                                         DidYouMean(param_.output(), names) + "; it has " + Listed(names) +
-                                         ": set best { output: ... } to one of them");
+  const OutputValue value = outputs.OneValueOf(param_.output(), at("best.output"),
+                                               {.comparer = "best", .field = "best { output: ... }", .prefix = ""});
+  higher_ = param_.better() == BestParameter::AUTO ? !value.is_loss : param_.better() == BestParameter::HIGHER;
+  if (outputs.IsMeasured(param_.output())) return;
+  Diagnostic doubt;
+  doubt.severity = Diagnostic::Severity::kWarning;
+  doubt.where = at("best.output");
+  doubt.message = "output \"" + param_.output() +
+                  "\" is neither a loss nor an accuracy, nor made of one, so it may say nothing about how good the "
+                  "parameters are; best compares it all the same";
+  warnings->push_back(std::move(doubt));
 }
 
 float Best::ValueIn(const TestResult& result) const {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/listed.h"
+#include "base/suggest.h"
+#include "crema/error.h"
 #include "graph/program.h"
 #include "ops/operations.h"
 
@@ -92,6 +95,19 @@ std::vector<OutputValue> TestOutputs::ValuesOf(const std::string& name) const {
   std::vector<OutputValue> values = Values();
   std::erase_if(values, [&name](const OutputValue& value) { return value.name != name; });
   return values;
+}
+
+OutputValue TestOutputs::OneValueOf(const std::string& name, const Location& where, const OutputUse& use) const {
+  const std::vector<OutputValue> values = ValuesOf(name);
+  if (values.size() == 1) return values[0];
+  const std::vector<std::string> known = names();
+  if (std::find(known.begin(), known.end(), name) != known.end()) {
+    throw UserError(where, use.prefix + "output \"" + name + "\" of the test net has " + std::to_string(values.size()) +
+                               " values, and " + use.comparer +
+                               " compares one; name another output, or take it apart with a Slice layer");
+  }
+  throw UserError(where, use.prefix + "the test net has no output \"" + name + "\"" + DidYouMean(name, known) +
+                             "; it has " + Listed(known) + ": set " + use.field + " to one of them");
 }
 
 bool TestOutputs::IsMeasured(const std::string& name) const {

@@ -18,6 +18,13 @@ bool CountsOverPasses(const LayerParameter& layer);
 // Call before the first batch of a test: such layers begin anew.
 void BeginTest(Net& net);
 
+// By what nets are compared, for messages.
+struct OutputUse {
+  std::string comparer;  // "best"
+  std::string field;     // that names the output
+  std::string prefix;    // of messages; ends with a blank
+};
+
 // The outputs of a net over several batches: the mean of each element; the latest values of what is made of layers that
 // count over passes; of a DetectionEvaluate layer, whose rows have no mean, the mean average precision of all that was
 // found.
@@ -32,6 +39,8 @@ class TestOutputs {
   std::vector<OutputValue> Values(bool by_class = false) const;
   // Those of the output of that name; none without one.
   std::vector<OutputValue> ValuesOf(const std::string& name) const;
+  // The same of one that has a single value. Throws UserError at `where` where it has none or several.
+  OutputValue OneValueOf(const std::string& name, const Location& where, const OutputUse& use) const;
 
   // The names of outputs, and those of them that are of DetectionEvaluate layers.
   std::vector<std::string> names() const;

@@ -97,8 +97,7 @@ TEST(ClusterTournament, NamesWhatIsWrong) {
   const ClusterFolder unknown("local_workers: 2 tournament_output: \"acuracy\" " + kTournament);
   const Finished run = unknown.Run();
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_TRUE(run.Says("the test net has no output \"acuracy\" that could decide a tournament; it has "));
-  EXPECT_TRUE(run.Says(": set tournament_output to one of them; did you mean \"accuracy\"?")) << run.err;
+  EXPECT_TRUE(run.Says("distributed: the test net has no output \"acuracy\"; did you mean \"accuracy\"?; it has "));
   EXPECT_TRUE(run.Says("set tournament_output to one of them")) << run.err;
   const ClusterFolder alone("local_workers: 1 " + kTournament);
   EXPECT_TRUE(alone.Run().Says("to 2 or more"));
