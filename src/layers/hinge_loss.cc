@@ -1,36 +1,21 @@
 // HingeLoss: by how much scores miss 1 for the class of the label and -1 for the others, or the squares of that: the
 // sum, divided by the batch size. Each item's scores are one vector, whatever its axes.
-#include "crema/layer.h"
-#include "layers/labels.h"
-#include "layers/loss.h"
-#include "ops/operations.h"
+#include "layers/item_loss.h"
 
 namespace crema {
 
 namespace {
 
-class HingeLossLayer : public Layer {
+class HingeLossLayer : public ItemLossLayer {
  public:
   void Setup(LayerSetup& setup) override {
-    setup.ExpectBottoms(2);
-    setup.ExpectTops(1);
-    const ClassAxis rows = ItemsAsRows(setup.bottom_shape(0));
-    labels_.Setup(setup, rows);
-    loss_ = {rows.outer, rows.classes, setup.param().hinge_loss_param().norm() == HingeLossParameter::L2};
-    setup.SetTop(0, Shape());
-    setup.MakeLoss();
-    setup.NoGradient(1);
-    setup.SetFlops(3.0 * static_cast<double>(rows.outer * rows.classes));
-  }
-
-  void Plan(LayerPlan& plan) override {
-    if (!plan.backward()) return;
-    plan.BackwardReadsBottom(0);
-    plan.BackwardReadsBottom(1);
+    const ClassAxis items = SetupItems(setup);
+    loss_ = {items.outer, items.classes, setup.param().hinge_loss_param().norm() == HingeLossParameter::L2};
+    setup.SetFlops(3.0 * static_cast<double>(items.outer * items.classes));
   }
 
   void Forward(const LayerRun& run) override {
-    labels_.Run(run);
+    CheckLabels(run);
     run.ops->HingeLossForward(loss_, run.bottoms[0].f32(), run.bottoms[1].f32(), run.tops[0].f32());
   }
 
@@ -39,11 +24,8 @@ class HingeLossLayer : public Layer {
                                run.bottom_grads[0].f32());
   }
 
-  void OnBadValue(int64_t position, float value) const override { labels_.Refuse(position, value); }
-
  private:
   HingeLoss loss_;
-  LabelCheck labels_;
 };
 
 }  // namespace
