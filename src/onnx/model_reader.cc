@@ -4,7 +4,6 @@
 
 #include <climits>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "base/byte_size.h"
@@ -28,11 +27,7 @@ std::string ReadBytes(const std::string& path) {
                                       ", but files of ONNX end at 2 GB; keep its weights in a file beside it (external "
                                       "data)");
   }
-  std::string bytes(size, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(bytes.data(), static_cast<std::streamsize>(size));
-  if (!file) throw EnvironmentError("cannot read " + path);
-  return bytes;
+  return ReadFileText(path);
 }
 
 void CheckVersions(const ModelProto& model, const std::string& path) {
