@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "base/suggest.h"
 #include "crema/error.h"
+#include "files.h"
 #include "temporary_folder.h"
 
 namespace crema {
@@ -106,24 +107,20 @@ TEST_F(AtomicFileTest, ReplacesOnlyOnCommit) {
     AtomicFile file(path);
     file.Write("new");
   }
-  std::string text;
-  std::ifstream(path) >> text;
-  EXPECT_EQ(text, "old");
+  EXPECT_EQ(ReadFile(path), "old");
   {
     AtomicFile file(path);
     file.Write("new");
     EXPECT_EQ(file.crc32(), 0x6be34445u);
     file.Commit();
   }
-  std::ifstream(path) >> text;
-  EXPECT_EQ(text, "new");
+  EXPECT_EQ(ReadFile(path), "new");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
 }
 
 // As two processes of one number do, in two containers.
 TEST_F(AtomicFileTest, TwoWritersOfOneFileDoNotMeet) {
   const std::string path = folder_ / "x";
-  std::string text;
   {
     AtomicFile one(path), two(path), three(path);
     for (const AtomicFile* file : {&one, &two, &three}) EXPECT_TRUE(IsTemporaryName(file->temporary()));
@@ -131,12 +128,10 @@ TEST_F(AtomicFileTest, TwoWritersOfOneFileDoNotMeet) {
     two.Write("two");
     three.Write("thr");
     one.Commit();
-    std::ifstream(path) >> text;
-    EXPECT_EQ(text, "one");
+    EXPECT_EQ(ReadFile(path), "one");
     two.Commit();
   }
-  std::ifstream(path) >> text;
-  EXPECT_EQ(text, "two");
+  EXPECT_EQ(ReadFile(path), "two");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
 }
 

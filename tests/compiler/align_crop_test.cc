@@ -7,6 +7,7 @@
 
 #include "compiler/compiler.h"
 #include "device/device.h"
+#include "errors.h"
 
 namespace crema {
 namespace {
@@ -72,12 +73,7 @@ std::vector<int> OffsetOf(const CompiledNet& net, const std::string& name) {
 }
 
 void ExpectError(const std::string& text, const std::string& expected) {
-  try {
-    Compiled(text);
-    ADD_FAILURE() << "no error: " << expected;
-  } catch (const UserError& error) {
-    EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
-  }
+  ExpectThrows<UserError>([&] { Compiled(text); }, {expected});
 }
 
 const char kAuto[] = "crop_param { auto: true }";

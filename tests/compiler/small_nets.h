@@ -10,6 +10,7 @@
 #include "compiler/compiler.h"
 #include "crema/error.h"
 #include "device/device.h"
+#include "errors.h"
 
 namespace crema::testing_compiler {
 
@@ -43,12 +44,7 @@ inline std::unique_ptr<CompiledNet> Build(const std::string& text, NetOptions op
 }
 
 inline std::string ErrorOf(const std::string& text, NetOptions options = Options()) {
-  try {
-    Build(text, options);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return ThrownBy<UserError>([&] { Build(text, options); });
 }
 
 }  // namespace crema::testing_compiler

@@ -8,6 +8,7 @@
 #include "curves/curve_writers.h"
 #include "curves/event.pb.h"
 #include "curves/run_files.h"
+#include "files.h"
 
 namespace crema {
 namespace {
@@ -43,7 +44,7 @@ class Events : public RunFiles {
       if (entry.path().filename().string().starts_with("events.out.tfevents.")) files.push_back(entry.path());
     }
     EXPECT_EQ(files.size(), 1u) << folder;
-    return files.empty() ? "" : Read(files[0]);
+    return files.empty() ? "" : ReadFile(files[0]);
   }
   static std::vector<Event> EventsOf(const std::string& bytes) {
     std::vector<Event> events;
@@ -121,7 +122,7 @@ TEST_F(Events, ReplaceThoseOfAnEarlierProgramOnly) {
   WriteCurves({RunOf(4)}, {}, folder_ / "board/");
   Write("board/train/events.out.tfevents.1.host", "another program's");
   WriteCurves({RunOf(2)}, {}, folder_ / "board/");
-  EXPECT_EQ(Read(folder_ / "board/train/events.out.tfevents.1.host"), "another program's");
+  EXPECT_EQ(ReadFile(folder_ / "board/train/events.out.tfevents.1.host"), "another program's");
   fs::remove(folder_ / "board/train/events.out.tfevents.1.host");
   EXPECT_EQ(Scalars(folder_ / "board/train", "loss"), "0:2.00 100:1.00");
 }

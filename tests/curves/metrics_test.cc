@@ -1,66 +1,13 @@
 // What MetricsObserver writes, and what is read back.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
-#include <limits>
-#include <optional>
 
 #include "crema/error.h"
-#include "curves/metrics_observer.h"
-#include "curves/run_files.h"
+#include "curves/metrics_testing.h"
+#include "files.h"
 
 namespace crema {
 namespace {
-
-class Metrics : public RunFiles {
- protected:
-  std::string path() const { return folder_ / "net_metrics.jsonl"; }
-
-  MetricsOptions Options() {
-    MetricsOptions options;
-    options.warn = [this](const std::string& message) { warnings_.push_back(message); };
-    return options;
-  }
-
-  TrainingStart Start(int iteration = 0, int max_iter = 100) const {
-    TrainingStart start;
-    start.net = "Net \"1\"";
-    start.iteration = iteration;
-    start.max_iter = max_iter;
-    start.snapshot_prefix = folder_ / "net";
-    return start;
-  }
-
-  static void Iterate(Observer& observer, int from, int to, double loss) {
-    for (int i = from; i < to; ++i) {
-      IterationEnd end;
-      end.iteration = i;
-      end.loss = static_cast<float>(loss + i);
-      observer.OnIteration(end);
-    }
-  }
-
-  static Display Shown(int iteration, float rate, std::vector<OutputValue> outputs) {
-    Display display;
-    display.iteration = iteration;
-    display.learning_rate = rate;
-    display.outputs = std::move(outputs);
-    return display;
-  }
-
-  static TestResult Tested(int iteration, int net, std::vector<OutputValue> outputs) {
-    TestResult result;
-    result.iteration = iteration;
-    result.net = net;
-    result.outputs = std::move(outputs);
-    return result;
-  }
-
-  std::vector<std::string> warnings_;
-};
 
 TEST_F(Metrics, WhatIsRecordedIsReadBack) {
   {
@@ -280,7 +227,8 @@ TEST_F(Metrics, OfAVeryLongRunTheDisplaysAreShownWhereTheyAreMore) {
   Iterate(observer, 0, 3, 1);
   observer.OnEnd({.iteration = 3});
   EXPECT_EQ(Points(ReadTrainingRun(path()), "train loss"), "0:3 1:2 2:1");
-  EXPECT_NE(Read(path()).find("\"iterations\": 3, \"loss\": 2}"), std::string::npos) << "the last mean is written, too";
+  EXPECT_NE(ReadFile(path()).find("\"iterations\": 3, \"loss\": 2}"), std::string::npos)
+      << "the last mean is written, too";
 }
 
 TEST_F(Metrics, SizesAreWrittenAndAreNoCurves) {
@@ -291,10 +239,10 @@ TEST_F(Metrics, SizesAreWrittenAndAreNoCurves) {
                         {{"ip", "ip[0]", 0.1f, 3}, {"ip", "ip[1]", 0, 4}}});
   Iterate(observer, 0, 1, 1);
   EXPECT_NE(
-      Read(path()).find("\"tops\": {\"ip\": {\"ip\": [2, 0.5]}, \"relu\": {\"ip\": [1, 0.25]}, \"loss\": "
-                        "{\"loss\": [null]}}, \"parameters\": {\"ip\": {\"ip[0]\": [0.1, 3], \"ip[1]\": [0, 4]}}}"),
+      ReadFile(path()).find("\"tops\": {\"ip\": {\"ip\": [2, 0.5]}, \"relu\": {\"ip\": [1, 0.25]}, \"loss\": "
+                            "{\"loss\": [null]}}, \"parameters\": {\"ip\": {\"ip[0]\": [0.1, 3], \"ip[1]\": [0, 4]}}}"),
       std::string::npos)
-      << Read(path());
+      << ReadFile(path());
   EXPECT_EQ(Names(ReadTrainingRun(path())), std::vector<std::string>{"train loss"});
 }
 
@@ -305,107 +253,6 @@ TEST_F(Metrics, AResumedRunMayHaveAnotherEnd) {
     Iterate(observer, from, from + 1, 1);
   }
   EXPECT_EQ(ReadTrainingRun(path()).max_iter, 900);
-}
-
-TEST_F(Metrics, CurvesNeedAFileThatCanBeReadAgain) {
-  MetricsOptions options = Options();
-  options.path = "/dev/null";
-  EXPECT_NO_THROW(MetricsObserver{options});
-  options.curves = folder_ / "net.svg";
-  EXPECT_THROW(MetricsObserver{options}, UserError);
-}
-
-TEST_F(Metrics, APipeThatNobodyEmptiesIsNotWaitedFor) {
-  MetricsOptions options = Options();
-  options.path = folder_ / "pipe";
-  ASSERT_EQ(mkfifo(options.path.c_str(), 0600), 0);
-  const int reader = open(options.path.c_str(), O_RDONLY | O_NONBLOCK);
-  ASSERT_GE(fcntl(reader, F_SETPIPE_SZ, 4096), 0);
-  {
-    MetricsObserver observer(options);
-    observer.OnStart(Start(0, 100));
-    Iterate(observer, 0, 100, 1);
-  }
-  ASSERT_EQ(warnings_.size(), 1u);
-  EXPECT_NE(warnings_[0].find("cannot be written: the pipe is full, and nobody reads it"), std::string::npos)
-      << warnings_[0];
-  char first[10] = {};
-  EXPECT_EQ(read(reader, first, 9), 9);
-  EXPECT_EQ(std::string(first), "{\"event\":");
-  close(reader);
-}
-
-TEST_F(Metrics, ValuesThatAreNotFiniteArePassedOver) {
-  MetricsObserver observer(Options());
-  observer.OnStart(Start());
-  observer.OnTest(Tested(0, 0, {{"accuracy", std::numeric_limits<float>::quiet_NaN(), 0}}));
-  observer.OnTest(Tested(1, 0, {{"accuracy", std::numeric_limits<float>::infinity(), 0}}));
-  Iterate(observer, 0, 1, 1);
-  EXPECT_NE(Read(path()).find("{\"accuracy\": null}"), std::string::npos) << Read(path());
-  EXPECT_EQ(Names(ReadTrainingRun(path())), (std::vector<std::string>{"train loss"}));
-}
-
-TEST_F(Metrics, ARunWithoutSnapshotsLeavesNoFile) {
-  MetricsObserver observer(Options());
-  TrainingStart start = Start();
-  start.snapshot_prefix = "";
-  observer.OnStart(start);
-  Iterate(observer, 0, 1, 1);
-  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
-  EXPECT_TRUE(warnings_.empty());
-}
-
-TEST_F(Metrics, ATrainingThatDoesNotBeginLeavesNoFile) {
-  MetricsOptions options = Options();
-  options.path = path();
-  { const MetricsObserver observer(options); }
-  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
-  Write("net_metrics.jsonl", "kept\n");
-  { const MetricsObserver observer(options); }
-  EXPECT_EQ(Read(path()), "kept\n");
-}
-
-TEST_F(Metrics, AFolderThatIsNotThereIsAnErrorWhereItWasNamedAndAWarningElsewhere) {
-  MetricsOptions options = Options();
-  options.path = folder_ / "none/a.jsonl";
-  EXPECT_THROW(MetricsObserver{options}, EnvironmentError);
-  options = Options();
-  options.curves = folder_ / "none/a.svg";
-  EXPECT_THROW(MetricsObserver{options}, EnvironmentError);
-  MetricsObserver observer(Options());
-  TrainingStart start = Start();
-  start.snapshot_prefix = folder_ / "none/net";
-  observer.OnStart(start);
-  Iterate(observer, 0, 1, 1);
-  ASSERT_EQ(warnings_.size(), 1u);
-  EXPECT_NE(warnings_[0].find("none/net_metrics.jsonl"), std::string::npos);
-}
-
-TEST_F(Metrics, CurvesAreDrawnWhileTrainingGoesOnAndAtItsEnd) {
-  MetricsOptions options = Options();
-  options.curves = folder_ / "net.png";
-  EXPECT_THROW(MetricsObserver{options}, UserError);
-  options.curves = folder_ / "net.html";
-  std::optional<MetricsObserver> observer(options);
-  observer->OnStart(Start());
-  Iterate(*observer, 0, 1, 1);
-  EXPECT_NE(Read(options.curves).find("http-equiv=\"refresh\""), std::string::npos);
-  // Training fails.
-  observer.reset();
-  EXPECT_NE(Read(options.curves).find("<svg"), std::string::npos);
-  EXPECT_EQ(Read(options.curves).find("http-equiv=\"refresh\""), std::string::npos);
-}
-
-TEST_F(Metrics, CurvesOfARunWithoutSnapshotsHaveTheirRecordsBesideThem) {
-  MetricsOptions options = Options();
-  options.curves = folder_ / "net.svg";
-  MetricsObserver observer(options);
-  TrainingStart start = Start();
-  start.snapshot_prefix = "";
-  observer.OnStart(start);
-  Iterate(observer, 0, 1, 1);
-  EXPECT_EQ(observer.path(), path());
-  EXPECT_TRUE(std::filesystem::exists(options.curves));
 }
 
 }  // namespace

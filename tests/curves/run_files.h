@@ -4,12 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "curves/training_run.h"
+#include "files.h"
 #include "temporary_folder.h"
 
 namespace crema {
@@ -17,12 +16,8 @@ namespace crema {
 class RunFiles : public testing::Test {
  protected:
   std::string Write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
+    WriteFile(folder_ / name, text);
     return folder_ / name;
-  }
-  static std::string Read(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
   }
   static std::vector<std::string> Names(const TrainingRun& run) {
     std::vector<std::string> names;

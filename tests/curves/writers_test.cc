@@ -5,6 +5,7 @@
 #include "curves/curve_writers.h"
 #include "curves/panels.h"
 #include "curves/run_files.h"
+#include "files.h"
 
 namespace crema {
 namespace {
@@ -190,9 +191,9 @@ TEST_F(CurveWriters, TheEndingSaysWhatIsWritten) {
   WriteCurves({Small()}, {}, folder_ / "a.svg");
   WriteCurves({Small()}, {}, folder_ / "a.html");
   WriteCurves({Small()}, {}, folder_ / "a.csv");
-  EXPECT_TRUE(Read(folder_ / "a.svg").starts_with("<?xml"));
-  EXPECT_TRUE(Read(folder_ / "a.html").starts_with("<!DOCTYPE html>"));
-  EXPECT_TRUE(Read(folder_ / "a.csv").starts_with("run,"));
+  EXPECT_TRUE(ReadFile(folder_ / "a.svg").starts_with("<?xml"));
+  EXPECT_TRUE(ReadFile(folder_ / "a.html").starts_with("<!DOCTYPE html>"));
+  EXPECT_TRUE(ReadFile(folder_ / "a.csv").starts_with("run,"));
   EXPECT_THROW(WriteCurves({Small()}, {}, folder_ / "a.png"), UserError);
   EXPECT_THROW(WriteCurves({Small()}, {}, folder_ / "none/a.svg"), EnvironmentError);
 }

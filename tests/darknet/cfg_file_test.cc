@@ -5,18 +5,14 @@
 #include <fstream>
 
 #include "crema/error.h"
+#include "errors.h"
 #include "temporary_folder.h"
 
 namespace crema::darknet {
 namespace {
 
 std::string ParseError(const std::string& text) {
-  try {
-    ParseCfg(text, "a.cfg");
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return ThrownBy<UserError>([&] { ParseCfg(text, "a.cfg"); });
 }
 
 // Each section in a line: its kind, and key=value of each entry with its line.

@@ -8,7 +8,9 @@
 #include <fstream>
 
 #include "base/random.h"
+#include "errors.h"
 #include "layer_weights.h"
+#include "near.h"
 
 namespace crema::darknet {
 
@@ -56,12 +58,7 @@ MadeNet::MadeNet(const std::string& cfg, const std::string& weights) {
 }
 
 std::string MadeNet::Error() const {
-  try {
-    Import();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return ThrownBy<UserError>([&] { Import(); });
 }
 
 std::vector<float> Outputs(const ImportedNet& imported, const std::vector<float>& images, const std::string& name) {
@@ -78,10 +75,7 @@ std::vector<float> Outputs(const ImportedNet& imported, const std::vector<float>
 }
 
 void ExpectNear(const std::vector<float>& got, const std::vector<float>& wanted, double tolerance) {
-  ASSERT_EQ(got.size(), wanted.size());
-  double largest = 1e-3;
-  for (const float value : wanted) largest = std::max(largest, std::abs(static_cast<double>(value)));
-  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], wanted[i], tolerance * largest) << "element " << i;
+  ExpectClose(wanted, got, tolerance, "output", 1e-3);
 }
 
 }  // namespace crema::darknet

@@ -7,6 +7,7 @@
 
 #include "crema/net.h"
 #include "darknet/made_net.h"
+#include "errors.h"
 
 namespace crema::darknet {
 namespace {
@@ -40,12 +41,7 @@ Imported Import(const std::string& cfg, size_t channels = 3) {
 }
 
 std::string TrainingError(const std::string& cfg) {
-  try {
-    Import(cfg);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return ThrownBy<UserError>([&] { Import(cfg); });
 }
 
 const LayerParameter& LayerCalled(const NetParameter& net, std::string_view name) {

@@ -10,16 +10,21 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "crema/data.pb.h"
 #include "crema/error.h"
 #include "data/lmdb_writer.h"
+#include "errors.h"
+#include "files.h"
 #include "temporary_folder.h"
 
 namespace crema::testing {
+
+using crema::ExpectThrows;
+using crema::ReadFile;
+using crema::WriteFile;
 
 // Pixel i is (i * 7 + label) mod 256.
 inline Datum ImageDatum(int channels, int height, int width, int label) {
@@ -59,15 +64,6 @@ inline void WriteImages(const std::string& path, int count, int channels, int he
   WriteDatums(path, datums);
 }
 
-inline void WriteFile(const std::string& path, const std::string& content) {
-  std::ofstream(path, std::ios::binary) << content;
-}
-
-inline std::string ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 // Names of what a folder holds, "a b c".
 inline std::string Listing(const std::string& folder) {
   std::vector<std::string> names;
@@ -76,22 +72,6 @@ inline std::string Listing(const std::string& folder) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
   return text;
-}
-
-// Expects `action` to throw `Error` with every one of `parts` in its message.
-template <typename Error, typename Action>
-void ExpectThrows(const Action& action, const std::vector<std::string>& parts) {
-  try {
-    action();
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const Error& error) {
-    for (const std::string& part : parts) {
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
-          << "\"" << part << "\" not in: " << error.what();
-    }
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "another type was thrown: " << error.what();
-  }
 }
 
 // Runs `body` in a child process that is not root, so that permissions bind; returns its exit status.

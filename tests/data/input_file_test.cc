@@ -18,30 +18,27 @@
 #include "data/mean_file.h"
 #include "data/text_file.h"
 #include "data/window_file.h"
+#include "errors.h"
 #include "image/codec.h"
 #include "temporary_folder.h"
 
 namespace crema {
 namespace {
 
-std::string ErrorOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(InputFile, DevicesAreRefusedBeforeTheyAreRead) {
   const std::string zero = "/dev/zero";
-  EXPECT_EQ(ErrorOf([&] { ReadNetFile(zero); }), "/dev/zero: error: is a device; expected a prototxt file");
-  EXPECT_EQ(ErrorOf([&] { ReadWeights(zero); }), "/dev/zero: error: is a device; expected a .caffemodel file");
-  EXPECT_EQ(ErrorOf([&] { ReadWindowFile(zero, "", 0.5f, 0.5f); }),
+  EXPECT_EQ(ThrownBy<std::runtime_error>([&] { ReadNetFile(zero); }),
+            "/dev/zero: error: is a device; expected a prototxt file");
+  EXPECT_EQ(ThrownBy<std::runtime_error>([&] { ReadWeights(zero); }),
+            "/dev/zero: error: is a device; expected a .caffemodel file");
+  EXPECT_EQ(ThrownBy<std::runtime_error>([&] { ReadWindowFile(zero, "", 0.5f, 0.5f); }),
             "error: \"/dev/zero\" is a device; expected a window file");
-  EXPECT_EQ(ErrorOf([&] { TextFile file(zero); }), "error: \"/dev/zero\" is a device; expected a file of text");
-  for (const std::string& message : {ErrorOf([&] { ReadImageList(zero, ""); }), ErrorOf([&] { ReadLabels(zero); }),
-                                     ErrorOf([&] { ReadFileBytes(zero); }), ErrorOf([&] { ReadMean(zero); })}) {
+  EXPECT_EQ(ThrownBy<std::runtime_error>([&] { TextFile file(zero); }),
+            "error: \"/dev/zero\" is a device; expected a file of text");
+  for (const std::string& message : {ThrownBy<std::runtime_error>([&] { ReadImageList(zero, ""); }),
+                                     ThrownBy<std::runtime_error>([&] { ReadLabels(zero); }),
+                                     ThrownBy<std::runtime_error>([&] { ReadFileBytes(zero); }),
+                                     ThrownBy<std::runtime_error>([&] { ReadMean(zero); })}) {
     EXPECT_NE(message.find("\"/dev/zero\""), std::string::npos) << message;
     EXPECT_NE(message.find("is a device"), std::string::npos) << message;
   }
@@ -53,7 +50,8 @@ TEST(InputFile, PipesWithoutANameGiveNetsButNoWeights) {
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   const std::string path = "/proc/self/fd/" + std::to_string(ends[0]);
   EXPECT_EQ(OtherThanFile(path), "");
-  EXPECT_EQ(ErrorOf([&] { ReadWeights(path); }), path + ": error: is a pipe; expected a .caffemodel file");
+  EXPECT_EQ(ThrownBy<std::runtime_error>([&] { ReadWeights(path); }),
+            path + ": error: is a pipe; expected a .caffemodel file");
   const std::string_view net = "name: \"piped\"";
   ASSERT_EQ(write(ends[1], net.data(), net.size()), static_cast<ssize_t>(net.size()));
   close(ends[1]);
@@ -69,6 +67,20 @@ TEST(InputFile, PipesWithoutANameGiveListsOfAnnotatedImages) {
     ASSERT_EQ(write(ends[1], list.data(), list.size()), static_cast<ssize_t>(list.size()));
     close(ends[1]);
     EXPECT_EQ(read("/proc/self/fd/" + std::to_string(ends[0]), "").images.entries.size(), 2u);
+    close(ends[0]);
+  }
+}
+
+TEST(InputFile, PipesWithoutANameGiveNoJsonForAList) {
+  for (const auto read : {ReadAnnotatedImageList, ReadYoloImageList}) {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    const std::string_view json = "{\n  \"images\": [1, 2]\n}\n";
+    ASSERT_EQ(write(ends[1], json.data(), json.size()), static_cast<ssize_t>(json.size()));
+    close(ends[1]);
+    const std::string said =
+        ThrownBy<std::runtime_error>([&] { read("/proc/self/fd/" + std::to_string(ends[0]), ""); });
+    EXPECT_NE(said.find("is JSON, as COCO's annotations are"), std::string::npos) << said;
     close(ends[0]);
   }
 }
@@ -106,7 +118,7 @@ TEST(InputFile, NamedPipesAreNotWaitedFor) {
                                          [&] { TextFile file(pipe); },
                                          [&] { ReadFileBytes(pipe); }};
   for (const auto& read : reads) {
-    const std::string message = ErrorOf(read);
+    const std::string message = ThrownBy<std::runtime_error>(read);
     EXPECT_NE(message.find("is a named pipe"), std::string::npos) << message;
     EXPECT_NE(message.find(folder.path()), std::string::npos) << message;
   }
@@ -114,20 +126,20 @@ TEST(InputFile, NamedPipesAreNotWaitedFor) {
 
 TEST(InputFile, FoldersAreNamed) {
   const TemporaryFolder folder;
-  EXPECT_EQ(ErrorOf([&] { CheckRegularFile(folder.path(), ".onnx"); }),
+  EXPECT_EQ(ThrownBy<std::runtime_error>([&] { CheckRegularFile(folder.path(), ".onnx"); }),
             folder.path() + ": error: is a folder; expected a .onnx file");
-  EXPECT_EQ(ErrorOf([&] { ExpectFile(folder.path(), "a list"); }),
+  EXPECT_EQ(ThrownBy<std::runtime_error>([&] { ExpectFile(folder.path(), "a list"); }),
             "error: \"" + folder.path() + "\" is a folder; expected a list");
 }
 
 TEST(InputFile, AbsentOnesAreNamed) {
   const TemporaryFolder folder;
-  EXPECT_EQ(ErrorOf([&] { ExpectFile(folder / "absent", "a list"); }),
+  EXPECT_EQ(ThrownBy<std::runtime_error>([&] { ExpectFile(folder / "absent", "a list"); }),
             "error: \"" + folder / "absent" + "\" does not exist; expected a list");
   const std::string here = std::filesystem::current_path().string();
-  EXPECT_EQ(ErrorOf([&] { ExpectFile("absent", "a list"); }),
+  EXPECT_EQ(ThrownBy<std::runtime_error>([&] { ExpectFile("absent", "a list"); }),
             "error: \"absent\" does not exist; expected a list; relative paths start at the working directory " + here);
-  EXPECT_EQ(ErrorOf([&] { CheckReadableFile("absent", ".onnx"); }),
+  EXPECT_EQ(ThrownBy<std::runtime_error>([&] { CheckReadableFile("absent", ".onnx"); }),
             "absent: error: there is no such file; relative paths start at the working directory " + here);
 }
 

@@ -9,12 +9,14 @@
 #include <random>
 
 #include "data/data_testing.h"
+#include "data/lmdb_testing.h"
 #include "data/record_source.h"
 
 namespace crema {
 namespace {
 
 using testing::ExpectThrows;
+using testing::Text;
 
 constexpr uint64_t kMain = 88, kFlags = 4, kDepth = 6, kEntries = 32, kRoot = 40;  // of the tree of a meta page
 constexpr uint64_t kNumber = 0, kKind = 10, kLower = 12, kUpper = 14;              // of a page
@@ -79,10 +81,6 @@ void WriteTree(const std::string& path, int count, const std::function<std::stri
 
 std::string Small(int i) { return std::string(static_cast<size_t>(20 + i % 50), static_cast<char>('a' + i % 26)); }
 std::string Long(int i) { return std::string(static_cast<size_t>(5000 + i), static_cast<char>('a' + i % 26)); }
-
-std::string Text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 // Reads every byte and every key; returns the records.
 uint64_t ReadAll(const std::string& folder) {

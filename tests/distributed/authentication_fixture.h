@@ -17,6 +17,7 @@
 #include "distributed/handshake.h"
 #include "distributed/key_folder.h"
 #include "distributed/self_test.h"
+#include "errors.h"
 
 namespace crema::testing_distributed {
 
@@ -113,12 +114,8 @@ class Authentication : public testing::Test {
     return Log();
   }
   std::string SelfTestError(int timeout_ms = 5000) {
-    try {
-      CheckStrangersStayOut(endpoint_, server_keys_.public_key, MakeKeyPair(), timeout_ms);
-    } catch (const EnvironmentError& error) {
-      return error.what();
-    }
-    return "";
+    return ThrownBy<EnvironmentError>(
+        [&] { CheckStrangersStayOut(endpoint_, server_keys_.public_key, MakeKeyPair(), timeout_ms); });
   }
   // What the handler answers, from the status on, to a request that a socket could make.
   std::vector<std::string> Ask(const std::vector<std::string>& frames) {

@@ -9,6 +9,7 @@
 #include "crema/error.h"
 #include "distributed/contributions.h"
 #include "distributed/solver_layout.h"
+#include "files.h"
 #include "solver/data_parallel_test.h"
 #include "solver/training_steps.h"
 
@@ -129,7 +130,7 @@ class GradientTopology : public DataParallel {
 
   // One solver alone with batches of `count` workers.
   Result Alone(const std::string& rule, int count) {
-    const std::string net = ReadBytes(folder_ / "net.prototxt");
+    const std::string net = ReadFile(folder_ / "net.prototxt");
     folder_.Write("net.prototxt", SharedNet(6 * count));
     const auto solver = MakeAs(SolverOptions::Role::kWorker, rule, false);
     folder_.Write("net.prototxt", net);

@@ -7,7 +7,9 @@
 #include <filesystem>
 
 #include "crema/error.h"
-#include "solver/files.h"
+#include "errors.h"
+#include "files.h"
+#include "solver/writable_folder.h"
 
 namespace crema {
 namespace {
@@ -111,7 +113,7 @@ TEST_F(JournalFiles, CutsOffARecordThatWasNotWrittenWhole) {
   const auto one = std::filesystem::file_size(path_);
   WriteCommits(2, 2);
   const auto two = std::filesystem::file_size(path_);
-  const std::string whole = ReadBytes(path_);
+  const std::string whole = ReadFile(path_);
   for (auto size = one; size < two; ++size) {
     folder_.Write("run_cluster.journal", whole.substr(0, size));
     EXPECT_EQ(Versions(), std::vector<uint64_t>{1}) << size;
@@ -125,7 +127,7 @@ TEST_F(JournalFiles, CutsOffARecordThatWasNotWrittenWhole) {
 
 TEST_F(JournalFiles, RefusesDamageInTheMiddleAndOtherFiles) {
   WriteCommits(1, 3);
-  std::string bytes = ReadBytes(path_);
+  std::string bytes = ReadFile(path_);
   bytes[40] ^= 1;
   folder_.Write("run_cluster.journal", bytes);
   EXPECT_NE(ThrownBy<UserError>([&] { Versions(); }).find("damaged at byte"), std::string::npos);
@@ -136,7 +138,7 @@ TEST_F(JournalFiles, RefusesDamageInTheMiddleAndOtherFiles) {
     longer[24 + byte] = static_cast<char>(longer[24 + byte] | 0x80);
     folder_.Write("run_cluster.journal", longer);
     EXPECT_NE(ThrownBy<UserError>([&] { Versions(); }).find("damaged at byte 24"), std::string::npos) << byte;
-    EXPECT_EQ(ReadBytes(path_), longer);
+    EXPECT_EQ(ReadFile(path_), longer);
   }
   folder_.Write("run_cluster.journal", "net: \"lenet.prototxt\"\n");
   EXPECT_NE(ThrownBy<UserError>([&] { Versions(); }).find("is no journal"), std::string::npos);

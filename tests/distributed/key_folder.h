@@ -6,11 +6,10 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "distributed/keys.h"
+#include "files.h"
 #include "temporary_folder.h"
 
 namespace crema::testing_distributed {
@@ -34,15 +33,11 @@ class KeyFolder : public TemporaryFolder {
   }
   std::string Write(const std::string& name, const std::string& text, mode_t mode = 0600) const {
     const std::string path = *this / name;
-    std::ofstream(path) << text;
+    WriteFile(path, text);
     chmod(path.c_str(), mode);
     return path;
   }
-  std::string Read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(*this / name).rdbuf();
-    return text.str();
-  }
+  std::string Read(const std::string& name) const { return ReadFile(*this / name); }
 };
 
 }  // namespace crema::testing_distributed

@@ -12,6 +12,7 @@
 #include "crema/error.h"
 #include "distributed/key_folder.h"
 #include "distributed/library.h"
+#include "errors.h"
 
 namespace crema::testing_distributed {
 namespace {
@@ -33,14 +34,9 @@ class Keys : public testing::Test {
 
   // What the UserError says that `body` throws; it must name `path`.
   std::string ErrorOf(const std::string& path, const std::function<void()>& body) {
-    try {
-      body();
-    } catch (const UserError& error) {
-      EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
-      return error.what();
-    }
-    ADD_FAILURE() << path << ": no error";
-    return "";
+    std::string error = ThrownBy<UserError>(body);
+    EXPECT_NE(error.find(path), std::string::npos) << path << " in: " << error;
+    return error;
   }
   std::string SecretError(const std::string& path) {
     return ErrorOf(path, [&] { ReadKeyPair(path); });
@@ -232,12 +228,7 @@ TEST(Library, OldOnesAndThoseWithoutCurveAreRefused) {
   EXPECT_NO_THROW(CheckLibrary({4, 3, 3, true}));
   EXPECT_NO_THROW(CheckLibrary({5, 0, 0, true}));
   const auto error = [](const LibraryFacts& facts) -> std::string {
-    try {
-      CheckLibrary(facts);
-    } catch (const EnvironmentError& error) {
-      return error.what();
-    }
-    return "";
+    return ThrownBy<EnvironmentError>([&] { CheckLibrary(facts); });
   };
   EXPECT_NE(error({4, 3, 2, true}).find("install libzmq 4.3.3 or later"), std::string::npos);
   EXPECT_NE(error({3, 9, 9, true}).find("libzmq 3.9.9"), std::string::npos);

@@ -8,6 +8,7 @@
 
 #include "crema/error.h"
 #include "crema/net.h"
+#include "errors.h"
 #include "source_folder.h"
 
 namespace crema {
@@ -72,15 +73,6 @@ std::set<std::string> Names(const NetParameter& net) {
   return names;
 }
 
-std::string MessageOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(NetSurgery, FindsClassifiersAndTransforms) {
   const Classification found = FindClassification(ParseNet(kNet, "net.prototxt"), "net.prototxt");
   EXPECT_EQ(found.data, "data");
@@ -138,16 +130,17 @@ TEST(NetSurgery, FreezesWhatTheWeightsHold) {
   }
 
   wanted.frozen_until = "data";
-  EXPECT_NE(MessageOf([&] { MakeTrainNet(file, found, wanted, {Weights("conv1", 2)}); }).find("freezes nothing"),
-            std::string::npos);
+  EXPECT_NE(
+      ThrownBy<UserError>([&] { MakeTrainNet(file, found, wanted, {Weights("conv1", 2)}); }).find("freezes nothing"),
+      std::string::npos);
   wanted.frozen_until = "relu";
-  EXPECT_EQ(MessageOf([&] { MakeTrainNet(file, found, wanted, {}); }),
+  EXPECT_EQ(ThrownBy<UserError>([&] { MakeTrainNet(file, found, wanted, {}); }),
             "error: --freeze=until:relu: the net has no layer of this name; did you mean \"relu1\"?");
   wanted.frozen_until = "fc";
-  EXPECT_NE(MessageOf([&] { MakeTrainNet(file, found, wanted, {}); }).find("would freeze layer \"aux\""),
+  EXPECT_NE(ThrownBy<UserError>([&] { MakeTrainNet(file, found, wanted, {}); }).find("would freeze layer \"aux\""),
             std::string::npos);
   wanted.frozen_until = "conv1";
-  EXPECT_NE(MessageOf([&] { MakeTrainNet(file, found, wanted, {}); }).find("the weights hold nothing for it"),
+  EXPECT_NE(ThrownBy<UserError>([&] { MakeTrainNet(file, found, wanted, {}); }).find("the weights hold nothing for it"),
             std::string::npos);
 }
 
@@ -349,7 +342,7 @@ layer { name: "center_loss" type: "CenterLoss" bottom: "embedding" bottom: "labe
 TEST(NetSurgery, StagesAreThoseOfTheFile) {
   const std::string staged =
       std::string(kSphere).replace(std::string(kSphere).rfind('}'), 1, "include { stage: \"s\" } }");
-  EXPECT_EQ(MessageOf([&] { FindClassification(Embedding(staged), "net.prototxt"); }),
+  EXPECT_EQ(ThrownBy<UserError>([&] { FindClassification(Embedding(staged), "net.prototxt"); }),
             "net.prototxt:9:1: error: nothing makes the blob \"scores\" that layer \"loss\" reads; layer \"sphere\" "
             "does in other stages only, and fine-tuning chooses none: name the one that is meant in the file, state { "
             "stage: ... }");
@@ -368,7 +361,7 @@ TEST(NetSurgery, StagesAreThoseOfTheFile) {
 
 TEST(NetSurgery, MistakesAreNamed) {
   const auto message = [](const std::string& text) {
-    return MessageOf([&] { FindClassification(ParseNet(text, "n"), "n"); });
+    return ThrownBy<UserError>([&] { FindClassification(ParseNet(text, "n"), "n"); });
   };
   EXPECT_EQ(message("layer { name: \"x\" type: \"ReLU\" bottom: \"a\" top: \"b\" }"),
             "n: error: has no layer that gives it images (Data, ImageData, Input)");

@@ -13,6 +13,8 @@
 #include "crema/error.h"
 #include "data/datum.h"
 #include "data/record_source.h"
+#include "errors.h"
+#include "files.h"
 #include "temporary_folder.h"
 
 namespace crema {
@@ -45,12 +47,7 @@ class FeatureFile : public ::testing::Test {
   }
 
   std::string ErrorOf(const std::string& name, const std::vector<FeatureBlob>& blobs, bool replace = false) const {
-    try {
-      MakeFeatureWriter({folder_ / name, replace}, blobs);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
+    return ThrownBy<UserError>([&] { MakeFeatureWriter({folder_ / name, replace}, blobs); });
   }
 
   size_t Files() const {
@@ -186,9 +183,7 @@ TEST_F(FeatureFile, SeveralLabelsAreColumns) {
       EXPECT_EQ(read, (std::vector<float>{0.5f, -3, 0.5f, -3}));
     }
   }
-  std::ifstream file(folder_ / "f.csv");
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  EXPECT_EQ(text, "record,label_0,label_1,0\na,0.5,-3,2\nb,0.5,-3,2\n");
+  EXPECT_EQ(ReadFile(folder_ / "f.csv"), "record,label_0,label_1,0\na,0.5,-3,2\nb,0.5,-3,2\n");
   DatumView datum;
   const auto records = OpenRecordSource(folder_ / "f_lmdb");
   ASSERT_EQ(ParseDatum(records->Read(1), &datum), nullptr);

@@ -2,10 +2,13 @@
 #ifndef CREMA_TESTS_INFERENCE_SMALL_IMAGES_H_
 #define CREMA_TESTS_INFERENCE_SMALL_IMAGES_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "crema/files.h"
 #include "image/image.h"
+#include "inference/image_items.h"
 
 namespace crema {
 
@@ -23,6 +26,20 @@ inline TransformationParameter Param(const std::string& text) {
   NetFile file = ParseNet("layer { name: \"d\" type: \"Input\" top: \"d\" transform_param { " + text + " } }", "net");
   return file.net.layer(0).transform_param();
 }
+
+// Images in memory: the label is the number, each third one is broken.
+class Numbers : public ImageItems {
+ public:
+  uint64_t count() const override { return 10; }
+  std::string Name(uint64_t i) const override { return "image " + std::to_string(i); }
+  std::optional<ImageSize> Size(uint64_t) const override { return ImageSize{1, 1, 2}; }
+  std::string Load(uint64_t i, const ImagePreparation&, PreparationBuffers*, float* out,
+                   ItemLabel* label) const override {
+    out[0] = out[1] = static_cast<float>(i + 1);
+    label->number = static_cast<int64_t>(i);
+    return i % 3 == 2 ? "broken" : "";
+  }
+};
 
 }  // namespace crema
 

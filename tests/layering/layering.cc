@@ -1,10 +1,10 @@
 #include "layering/layering.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <sstream>
+
+#include "files.h"
 
 namespace crema::layering {
 
@@ -44,11 +44,6 @@ const std::vector<OutsideRule>& OutsideRules() {
       {std::regex("(oneapi/dnnl/.*|dnnl.*|cblas\\.h)"), std::regex("src/ops/.*"), "only src/ops calls oneDNN and BLAS"},
   };
   return rules;
-}
-
-std::string ReadFile(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 struct Include {

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "crema/blob.pb.h"
+#include "errors.h"
 #include "layers/outcome.h"
+#include "near.h"
 #include "temporary_folder.h"
 
 namespace crema::testing {
@@ -37,12 +39,7 @@ class InfogainSource : public ::testing::Test {
   }
 
   std::string Mistake() const {
-    try {
-      const LayerInstance layer(test_, nullptr, {});
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "none";
+    return ThrownBy<UserError>([&] { const LayerInstance layer(test_, nullptr, {}); });
   }
 
   TemporaryFolder folder_;
@@ -62,7 +59,7 @@ TEST_F(InfogainSource, IsAsTheThirdBottom) {
   const Outcome from_bottom = RunOnce(test_, &of_three);
   ExpectSame(from_file.tops, from_bottom.tops, 0, "top");
   ExpectClose(from_file.bottom_gradients[0], from_bottom.bottom_gradients[0], 0, 0, "gradient");
-  EXPECT_GT(Largest(from_file.bottom_gradients[0]), 0.01);
+  EXPECT_GT(LargestOf(from_file.bottom_gradients[0]), 0.01);
 }
 
 TEST_F(InfogainSource, ThatDoesNotFitIsAMistake) {

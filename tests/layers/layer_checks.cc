@@ -9,6 +9,7 @@
 
 #include "layers/layer_harness.h"
 #include "layers/outcome.h"
+#include "near.h"
 #include "ops/bfloat16.h"
 
 namespace crema::testing {
@@ -31,7 +32,7 @@ void CheckDifferences(const LayerCase& test, LayerInstance& layer, const Tensor&
   };
   const int64_t samples = input.count() > 4096 ? 8 : 64;
   const int64_t stride = std::max<int64_t>(1, input.count() / samples);
-  const double allowed = test.gradient_tolerance() * std::max(1e-3, Largest(gradient));
+  const double allowed = test.gradient_tolerance() * std::max(1e-3, LargestOf(gradient));
   for (int64_t i = 0; i < input.count(); i += stride) {
     const float original = input.f32()[i];
     const auto at = [&](double distance) {

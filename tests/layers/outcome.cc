@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "near.h"
+
 namespace crema::testing {
 
 Wanted EverythingWanted(const LayerInstance& layer, const LayerCase& test) {
@@ -70,21 +72,13 @@ ExpectedNans::ExpectedNans(const LayerCase& test) {
 
 ExpectedNans::~ExpectedNans() { nans_expected = false; }
 
-double Largest(const std::vector<float>& values) {
-  double largest = 0;
-  for (float value : values) largest = std::max(largest, std::fabs(static_cast<double>(value)));
-  return largest;
-}
-
 void ExpectClose(const std::vector<float>& actual, const std::vector<float>& expected, double tolerance, double floor,
                  const std::string& what) {
-  ASSERT_EQ(actual.size(), expected.size()) << what;
-  const double allowed = tolerance * std::max(floor, Largest(expected));
-  for (size_t i = 0; i < actual.size(); ++i) {
-    const bool same = actual[i] == expected[i] || std::fabs(static_cast<double>(actual[i]) - expected[i]) <= allowed ||
-                      (nans_expected && std::isnan(actual[i]) && std::isnan(expected[i]));
-    ASSERT_TRUE(same) << what << ", element " << i << ": " << actual[i] << " instead of " << expected[i];
+  std::vector<float> got = actual, wanted = expected;
+  for (size_t i = 0; nans_expected && i < std::min(got.size(), wanted.size()); ++i) {
+    if (std::isnan(got[i]) && std::isnan(wanted[i])) got[i] = wanted[i] = 0;
   }
+  crema::ExpectClose(wanted, got, tolerance, what, floor);
 }
 
 void ExpectSame(const Arrays& actual, const Arrays& expected, double tolerance, const std::string& what) {

@@ -28,7 +28,6 @@ Arrays TopWeights(const LayerInstance& layer, const LayerCase& test, float const
 Outcome RunOnce(const LayerCase& test, const Wanted* wanted, const Placing& placing = {}, float top_gradient = 0);
 
 // The largest magnitude.
-double Largest(const std::vector<float>& values);
 
 // While one of a case that expects NaNs of its tops lives, a NaN is what a NaN is expected to be. Else none is: it may
 // be what was not to be read.

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
+#include "files.h"
 #include "source_folder.h"
 
 namespace crema::testing_tools {
@@ -37,8 +37,7 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(entry.path() / "stat");
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::string text = ReadFile(entry.path() / "stat");
     const size_t end = text.rfind(')');
     if (end == std::string::npos) continue;
     std::istringstream words(text.substr(end + 1));

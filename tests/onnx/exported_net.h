@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "errors.h"
 #include "onnx/export.h"
 #include "onnx/model.pb.h"
 #include "onnx/runtime_comparison.h"
@@ -73,12 +74,7 @@ inline Exported Export(const std::string& text, const OnnxOptions& options = {},
 }
 
 inline std::string ErrorOf(const std::string& text, const OnnxOptions& options = {}) {
-  try {
-    MakeOnnxModel(ParseNet(kInput + text, "net.prototxt"), {}, options);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return ThrownBy<UserError>([&] { MakeOnnxModel(ParseNet(kInput + text, "net.prototxt"), {}, options); });
 }
 
 }  // namespace crema::testing

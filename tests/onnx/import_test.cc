@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/float16.h"
+#include "errors.h"
 #include "onnx/made_model.h"
 #include "onnx/runtime_comparison.h"
 #include "report/probe.h"
@@ -28,12 +29,7 @@ class OnnxImport : public ::testing::Test {
     return ImportOnnxModel(path_, options);
   }
   std::string ErrorOf(const MadeModel& model, const OnnxImportOptions& options = {}) const {
-    try {
-      Import(model, options);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
+    return ThrownBy<UserError>([&] { Import(model, options); });
   }
   void ExpectError(const MadeModel& model, const std::string& part, const OnnxImportOptions& options = {}) const {
     const std::string error = ErrorOf(model, options);

@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "crema/tensor.h"
 #include "device/device.h"
+#include "near.h"
 
 namespace crema {
 
@@ -89,18 +90,6 @@ class PoisonedWorkspace {
   size_t floats_;
   Buffer buffer_;
 };
-
-// Equal to within `tolerance` of the largest magnitude expected.
-inline void ExpectClose(const std::vector<float>& expected, const std::vector<float>& actual, float tolerance,
-                        const std::string& what) {
-  ASSERT_EQ(expected.size(), actual.size()) << what;
-  float largest = 1e-6f;
-  for (const float x : expected) largest = std::max(largest, std::fabs(x));
-  for (size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_TRUE(std::fabs(expected[i] - actual[i]) <= tolerance * largest)
-        << what << " element " << i << ": expected " << expected[i] << ", got " << actual[i];
-  }
-}
 
 }  // namespace crema
 

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "crema/error.h"
+#include "files.h"
 #include "report/cluster_summary.h"
 #include "report/json_reader.h"
 #include "report/log_observer.h"
@@ -21,7 +22,6 @@ namespace {
 
 using testing_json::Json;
 using testing_json::ParseJson;
-using testing_json::ReadText;
 
 class Timeline : public ::testing::Test {
  protected:
@@ -69,7 +69,7 @@ class Timeline : public ::testing::Test {
 
   Json Finish() {
     timeline_.reset();
-    return ParseJson(ReadText(path_));
+    return ParseJson(ReadFile(path_));
   }
 
   static int TrackOf(const Json& trace, const std::string& name) {
@@ -218,7 +218,7 @@ TEST_F(Timeline, TestsSnapshotsAndWhoCameAreThere) {
 TEST_F(Timeline, IsInTheFileWhileTrainingGoesOn) {
   timeline_->OnRound(Round(1, 0, 10, {Worker(0, 0, 9, 0)}));
   timeline_->OnClusterEnd({});
-  const std::string text = ReadText(path_);
+  const std::string text = ReadFile(path_);
   EXPECT_THROW(ParseJson(text), std::runtime_error);
   const Json trace = ParseJson(text + "]");
   EXPECT_EQ(SpansOf(trace, "place 0: node0"), (Spans{"training 1 0-9", "waiting for others 9-10"}));
@@ -249,9 +249,9 @@ TEST_F(Timeline, HasABound) {
 TEST_F(Timeline, AnEarlierOneIsReplacedWhenTrainingStartsAndNotBefore) {
   timeline_->OnRound(Round(1, 0, 10, {Worker(0, 0, 9, 0)}));
   Finish();
-  const std::string before = ReadText(path_);
+  const std::string before = ReadFile(path_);
   { const ClusterTimeline never_started(path_); }
-  EXPECT_EQ(ReadText(path_), before);
+  EXPECT_EQ(ReadFile(path_), before);
   { const ClusterTimeline never_started(folder_ / "new.json"); }
   EXPECT_FALSE(std::filesystem::exists(folder_ / "new.json"));
   Open(100);

@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -15,6 +13,7 @@
 #include "compiler/compiler.h"
 #include "crema/layer.h"
 #include "device/gpu.h"
+#include "files.h"
 #include "report/assumed_inputs.h"
 #include "report/dump.h"
 #include "report/json_reader.h"
@@ -34,10 +33,7 @@ constexpr double kCostLimit = 300e9;
 constexpr int kGpuShards = 4;
 constexpr double kEmulatedCostLimit = 3e8;
 
-Json ReadJson(const fs::path& path) {
-  std::ifstream file(path);
-  return testing_json::ParseJson(std::string(std::istreambuf_iterator<char>(file), {}));
-}
+Json ReadJson(const fs::path& path) { return testing_json::ParseJson(ReadFile(path)); }
 
 struct Case {
   fs::path json, net;
@@ -274,8 +270,7 @@ TEST_P(GpuCorpusNumbers, AreCaffes) {
 INSTANTIATE_TEST_SUITE_P(Shards, GpuCorpusNumbers, testing::Range(0, kGpuShards));
 
 std::string MissingTypeIn(const fs::path& prototxt) {
-  std::ifstream file(prototxt);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::string text = ReadFile(prototxt);
   static const std::regex pattern("\\btype\\s*:\\s*\"([A-Z]\\w*)\"");
   for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) {
     if (!FindLayerType((*at)[1].str())) return (*at)[1];

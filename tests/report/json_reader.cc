@@ -1,8 +1,6 @@
 #include "report/json_reader.h"
 
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <tuple>
 #include <utility>
 
@@ -160,11 +158,5 @@ std::vector<long long> Json::Integers() const {
 }
 
 Json ParseJson(std::string_view text) { return Reader(text).Document(); }
-
-std::string ReadText(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
 
 }  // namespace crema::testing_json

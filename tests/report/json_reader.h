@@ -38,7 +38,6 @@ struct JsonMember {
 Json ParseJson(std::string_view text);
 
 // A whole file.
-std::string ReadText(const std::string& path);
 
 }  // namespace crema::testing_json
 

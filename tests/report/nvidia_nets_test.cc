@@ -8,6 +8,7 @@
 #include "compiler/compiler.h"
 #include "corpus_files.h"
 #include "device/device.h"
+#include "files.h"
 #include "report/assumed_inputs.h"
 
 namespace crema {
@@ -17,7 +18,7 @@ namespace {
 std::vector<std::string> Nets() {
   std::vector<std::string> paths = CorpusFiles("forks/NVIDIA+caffe");
   std::erase_if(paths, [](const std::string& path) {
-    const std::string text = BytesOf(path);
+    const std::string text = ReadFile(path);
     const auto has = [&](const char* part) { return text.find(part) != std::string::npos; };
     return !has("layer {") || has("DetectNet") || has("\"TRT\"");
   });

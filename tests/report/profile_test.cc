@@ -7,18 +7,18 @@
 #include <sstream>
 
 #include "crema/solver.h"
+#include "files.h"
 #include "report/json_reader.h"
 #include "report/profile_observer.h"
 #include "report/step_info.h"
 #include "report/timing_table.h"
-#include "solver/files.h"
+#include "solver/writable_folder.h"
 
 namespace crema {
 namespace {
 
 using testing_json::Json;
 using testing_json::ParseJson;
-using testing_json::ReadText;
 
 // Its program has layers that are fused, a sum (ip1 has two readers), fills (the losses') and reorders (of images).
 constexpr char kLayers[] = R"(
@@ -221,7 +221,7 @@ TEST_F(Profile, OfATrainingRunHasItsPhases) {
   profile.Follow(solver->net());
   solver->Train();
   EXPECT_EQ(profile.error(), "");
-  const Json json = ParseJson(ReadText(path_));
+  const Json json = ParseJson(ReadFile(path_));
   const auto phases = EventsOf(json, 1), steps = EventsOf(json, 2);
   ExpectNested(phases);
   ExpectNested(steps);
@@ -255,11 +255,11 @@ TEST_F(Profile, EndsAfterItsIterations) {
   solver->Step(1);
   EXPECT_FALSE(std::filesystem::exists(path_));
   solver->Step(1);
-  const std::string text = ReadText(path_);
+  const std::string text = ReadFile(path_);
   EXPECT_EQ(Count(EventsOf(ParseJson(text), 1), "iteration"), 2);
   solver->Step(2);
   profile.Finish();
-  EXPECT_EQ(ReadText(path_), text);
+  EXPECT_EQ(ReadFile(path_), text);
 }
 
 TEST_F(Profile, IsWrittenWhereTrainingEndsEarly) {
@@ -268,7 +268,7 @@ TEST_F(Profile, IsWrittenWhereTrainingEndsEarly) {
   profile.Follow(solver->net());
   solver->Step(3);
   profile.Finish();  // as programs do where Train throws
-  EXPECT_EQ(Count(EventsOf(ParseJson(ReadText(path_)), 1), "iteration"), 3);
+  EXPECT_EQ(Count(EventsOf(ParseJson(ReadFile(path_)), 1), "iteration"), 3);
 }
 
 TEST_F(Profile, SaysWhatHindersIt) {

@@ -7,6 +7,7 @@
 #include "compiler/compiler.h"
 #include "corpus_files.h"
 #include "device/device.h"
+#include "files.h"
 #include "report/assumed_inputs.h"
 
 namespace crema {
@@ -14,7 +15,7 @@ namespace {
 
 std::vector<std::string> NetsThatProposeRegions() {
   std::vector<std::string> paths = CorpusFiles("forks", {".prototxt", ".pt"});
-  std::erase_if(paths, [](const std::string& path) { return BytesOf(path).find("'rpn.") == std::string::npos; });
+  std::erase_if(paths, [](const std::string& path) { return ReadFile(path).find("'rpn.") == std::string::npos; });
   return paths;
 }
 

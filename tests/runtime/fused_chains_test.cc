@@ -7,6 +7,7 @@
 #include "compiler/compiler.h"
 #include "crema/net.h"
 #include "device/device.h"
+#include "near.h"
 #include "ops/bfloat16.h"
 #include "runtime/two_passes.h"
 
@@ -123,13 +124,7 @@ void ExpectNear(const Outcome& a, const Outcome& b, float tolerance) {
   EXPECT_NEAR(a.loss, b.loss, tolerance * std::abs(b.loss));
   ASSERT_EQ(a.gradients.size(), b.gradients.size());
   for (size_t p = 0; p < a.gradients.size(); ++p) {
-    double difference = 0, square = 0;
-    for (size_t i = 0; i < a.gradients[p].size(); ++i) {
-      difference += std::pow(a.gradients[p][i] - b.gradients[p][i], 2);
-      square += std::pow(b.gradients[p][i], 2);
-    }
-    EXPECT_GT(square, 0) << "parameter " << p;
-    EXPECT_LE(std::sqrt(difference), 10 * tolerance * std::sqrt(square)) << "parameter " << p;
+    ExpectNearInNorm(b.gradients[p], a.gradients[p], 10 * tolerance, "parameter " + std::to_string(p));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "compiler/compiler.h"
 #include "crema/net.h"
 #include "device/device.h"
+#include "near.h"
 #include "ops/bfloat16.h"
 
 namespace crema {
@@ -71,15 +72,7 @@ std::vector<std::vector<float>> Gradients(const std::string& text, NetOptions op
 
 void ExpectNear(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b, double tolerance) {
   ASSERT_EQ(a.size(), b.size());
-  for (size_t p = 0; p < a.size(); ++p) {
-    double difference = 0, square = 0;
-    for (size_t i = 0; i < a[p].size(); ++i) {
-      difference += std::pow(a[p][i] - b[p][i], 2);
-      square += std::pow(b[p][i], 2);
-    }
-    EXPECT_GT(square, 0) << p;
-    EXPECT_LE(std::sqrt(difference), tolerance * std::sqrt(square)) << "parameter " << p;
-  }
+  for (size_t p = 0; p < a.size(); ++p) ExpectNearInNorm(b[p], a[p], tolerance, "parameter " + std::to_string(p));
 }
 
 TEST(GatheredUnits, AreWhatCanWaitForARelu) {

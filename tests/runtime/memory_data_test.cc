@@ -7,6 +7,7 @@
 #include "crema/files.h"
 #include "crema/net.h"
 #include "device/gpu.h"
+#include "errors.h"
 #include "runtime/refuse_inputs.h"
 
 namespace crema {
@@ -55,12 +56,7 @@ TEST(MemoryData, IsUploadedToGpus) {
 TEST(RefuseInputs, NamesTheLayerAndWhatToDo) {
   const auto refused = [](const std::string& layer) -> std::string {
     const Net net(ParseNet("name: 'n'\n" + layer, "net.prototxt"), {.phase = TEST, .backward = false});
-    try {
-      RefuseInputs(net, "the train net");
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return {};
+    return ThrownBy<UserError>([&] { RefuseInputs(net, "the train net"); });
   };
   const std::string memory = refused(kMemoryNet);
   EXPECT_TRUE(

@@ -9,6 +9,7 @@
 
 #include "corpus_files.h"
 #include "crema/files.h"
+#include "files.h"
 
 namespace crema {
 namespace {
@@ -134,7 +135,7 @@ TEST(Corpus, WeightsEqualTheGeneratedParsers) {
   for (const std::string& path : paths) {
     SCOPED_TRACE(path);
     NetParameter net;
-    ASSERT_TRUE(net.ParseFromString(BytesOf(path)));
+    ASSERT_TRUE(net.ParseFromString(ReadFile(path)));
     const std::vector<LayerWeights> weights = ReadWeights(path);
     size_t next = 0;
     for (const LayerParameter& layer : net.layer()) {

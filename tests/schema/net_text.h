@@ -10,6 +10,7 @@
 #include "crema/error.h"
 #include "crema/files.h"
 #include "crema/net.pb.h"
+#include "errors.h"
 
 namespace crema::testing_schema {
 
@@ -21,12 +22,7 @@ inline NetParameter Net(const std::string& text) {
 
 // What is wrong with a net's file "n"; empty where nothing is.
 inline std::string Errors(const std::string& text) {
-  try {
-    ParseNet(text, "n");
-    return {};
-  } catch (const UserError& error) {
-    return error.what();
-  }
+  return ThrownBy<UserError>([&] { ParseNet(text, "n"); });
 }
 
 }  // namespace crema::testing_schema

@@ -2,27 +2,18 @@
 #include <gtest/gtest.h>
 
 #include "crema/files.h"
+#include "errors.h"
 
 namespace crema {
 namespace {
 
 // All diagnostics of a net, one per line; empty when it parses.
 std::string NetErrors(const std::string& text) {
-  try {
-    ParseNet(text, "n.prototxt");
-    return {};
-  } catch (const UserError& error) {
-    return error.what();
-  }
+  return ThrownBy<UserError>([&] { ParseNet(text, "n.prototxt"); });
 }
 
 std::string SolverErrors(const std::string& text) {
-  try {
-    ParseSolver(text, "s.prototxt");
-    return {};
-  } catch (const UserError& error) {
-    return error.what();
-  }
+  return ThrownBy<UserError>([&] { ParseSolver(text, "s.prototxt"); });
 }
 
 TEST(TextDiagnostics, UnknownFieldNamesTheBlockAndTheClosestField) {

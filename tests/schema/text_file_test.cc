@@ -7,17 +7,13 @@
 #include <fstream>
 
 #include "crema/files.h"
+#include "errors.h"
 
 namespace crema {
 namespace {
 
 std::string UserErrorOf(const std::string& path) {
-  try {
-    ReadNetFile(path);
-    return {};
-  } catch (const UserError& error) {
-    return error.what();
-  }
+  return ThrownBy<UserError>([&] { ReadNetFile(path); });
 }
 
 TEST(TextFile, AbsentFileNamesTheWorkingDirectory) {

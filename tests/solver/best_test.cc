@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "crema/files.h"
+#include "errors.h"
+#include "files.h"
 #include "solver/snapshot.h"
 #include "solver/training_test.h"
 
@@ -223,7 +225,7 @@ TEST_F(BestTest, ResumedRunsKnowWhatCouldNotBeWritten) {
 
 TEST_F(BestTest, AnotherOutputBeginsAnew) {
   Train(std::string(kTests) + "snapshot: 4 best { output: \"loss\" }", 8);
-  const std::string of_loss = ReadBytes(BestModel());
+  const std::string of_loss = ReadFile(BestModel());
   const std::string state = folder_ / "snap_iter_4.solverstate";
   const TrainingResult result = Train(std::string(kTests) + "best { }", 8, {.snapshot = state});
   EXPECT_NE(recorder_.notices.find("best compares output \"accuracy\", and compared \"loss\" when the snapshot was"),
@@ -233,7 +235,7 @@ TEST_F(BestTest, AnotherOutputBeginsAnew) {
   EXPECT_EQ(recorder_.bests[0].iteration, 4) << "the first test is the best of those to come";
   ASSERT_TRUE(result.best);
   EXPECT_EQ(result.best->output, "accuracy");
-  EXPECT_EQ(ReadBytes(folder_ / "snap_best_earlier.caffemodel"), of_loss);
+  EXPECT_EQ(ReadFile(folder_ / "snap_best_earlier.caffemodel"), of_loss);
 }
 
 TEST_F(BestTest, AnEarlierRunsBestIsKept) {
@@ -245,21 +247,21 @@ TEST_F(BestTest, AnEarlierRunsBestIsKept) {
     };
     folder_.Write("snap_best.caffemodel" + ending, "the first");
     Train(more, 6);
-    EXPECT_EQ(ReadBytes(model("_earlier")), "the first");
+    EXPECT_EQ(ReadFile(model("_earlier")), "the first");
     EXPECT_NE(recorder_.notices.find("\"" + model("") + "\", are now \"" + model("_earlier") + "\""), std::string::npos)
         << recorder_.notices;
     ASSERT_GT(recorder_.bests.size(), 1u) << "the run's own is written over";
     EXPECT_FALSE(fs::exists(model("_earlier_2")));
 
-    const std::string second = ReadBytes(model(""));
+    const std::string second = ReadFile(model(""));
     Train(more, 6, {.snapshot = folder_ / ("snap_iter_3.solverstate" + ending)});
     ASSERT_FALSE(recorder_.bests.empty());
     EXPECT_EQ(recorder_.notices, "") << "a resumed run goes on with its own";
     EXPECT_FALSE(fs::exists(model("_earlier_2")));
 
     Train(more, 6);
-    EXPECT_EQ(ReadBytes(model("_earlier")), "the first");
-    EXPECT_EQ(ReadBytes(model("_earlier_2")), second);
+    EXPECT_EQ(ReadFile(model("_earlier")), "the first");
+    EXPECT_EQ(ReadFile(model("_earlier_2")), second);
     Train(more, 1);
     EXPECT_TRUE(fs::exists(model("_earlier_3")));
   }
@@ -271,7 +273,7 @@ TEST_F(BestTest, AnotherRunsBestIsKeptByOneThatGoesOnFromElsewhere) {
     folder_.Write("snap_best.caffemodel", "of another run");
     Train(tests + best, 6, {.snapshot = folder_ / snapshot});
     EXPECT_FALSE(recorder_.bests.empty());
-    EXPECT_EQ(ReadBytes(folder_ / "snap_best_earlier.caffemodel"), "of another run");
+    EXPECT_EQ(ReadFile(folder_ / "snap_best_earlier.caffemodel"), "of another run");
     fs::remove(folder_ / "snap_best_earlier.caffemodel");
   };
   // Under another name, whose best is there.
@@ -296,13 +298,13 @@ TEST_F(BestTest, WhatFailsBeforeItLearntLeavesNoBest) {
 TEST_F(BestTest, WhatFailsBeforeItLearntGivesTheEarlierRunItsBestBack) {
   const std::string tests = std::string(kTests) + "snapshot: 4 best { output: \"loss\" } ";
   Train(tests + "base_lr: 0.01", 8);
-  const std::string first = ReadBytes(BestModel());
+  const std::string first = ReadFile(BestModel());
   const std::string failing = tests + "base_lr: 1e30 ";
   EXPECT_THROW(Train(failing, 30), NotFinite);
   ASSERT_FALSE(recorder_.bests.empty());
   EXPECT_NE(recorder_.notices.find("the earlier one are \"" + BestModel() + "\" again"), std::string::npos)
       << recorder_.notices;
-  EXPECT_EQ(ReadBytes(BestModel()), first);
+  EXPECT_EQ(ReadFile(BestModel()), first);
   EXPECT_FALSE(fs::exists(folder_ / "snap_best_earlier.caffemodel"));
   Train(tests + "base_lr: 0.01", 12, {.snapshot = folder_ / "snap_iter_8.solverstate"});
   EXPECT_EQ(recorder_.notices, "");
@@ -340,12 +342,7 @@ TEST_F(BestTest, WarnsOfWhatIsNoMeasure) {
 
 TEST_F(BestTest, MistakesAreNamed) {
   const auto message = [&](const std::string& more) -> std::string {
-    try {
-      Make(SolverText(more, 10));
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
+    return ThrownBy<UserError>([&] { Make(SolverText(more, 10)); });
   };
   EXPECT_NE(message(std::string(kTests) + "best { output: \"acuracy\" }")
                 .find("the test net has no output \"acuracy\"; did you mean \"accuracy\"?; it has accuracy, loss"),

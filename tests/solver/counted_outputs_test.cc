@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "errors.h"
 #include "solver/training_steps_test.h"
 
 namespace crema {

@@ -1,6 +1,8 @@
 // Several ranks on the CPU.
 #include "solver/data_parallel_test.h"
 
+#include "near.h"
+
 namespace crema {
 namespace {
 
@@ -28,16 +30,16 @@ TEST_F(DataParallel, EachRankMaySumOverSeveralBatches) {
   // (g0 + g2) + (g1 + g3) where one rank alone adds one after the other.
   const Result alone = Run(1, "momentum: 0.9 iter_size: 4", 5), both = Run(2, "momentum: 0.9 iter_size: 2", 5);
   // The same records, though not in each iteration: batches 0 and 1 of rank 0 are 0 and 2 of the stream.
-  ExpectNear(both.parameters, alone.parameters, 1e-5);
-  ExpectNear(both.losses, alone.losses, 1e-5);
+  ExpectNear(alone.parameters, both.parameters, 1e-5, "parameters");
+  ExpectNear(alone.losses, both.losses, 1e-5, "losses");
 }
 
 TEST_F(DataParallel, ThreeRanksAreALargeBatch) {
   const Result three = Run(3, "momentum: 0.9", 6);
   folder_.Write("net.prototxt", SharedNet(18));
   const Result one = Run(1, "momentum: 0.9", 6);
-  ExpectNear(three.parameters, one.parameters, 1e-5);
-  ExpectNear(three.losses, one.losses, 1e-5);
+  ExpectNear(one.parameters, three.parameters, 1e-5, "parameters");
+  ExpectNear(one.losses, three.losses, 1e-5, "losses");
 }
 
 TEST_F(DataParallel, ReadsEachRecordOnce) {
@@ -108,7 +110,7 @@ TEST_F(DataParallel, ResumesWithAnotherNumberOfRanks) {
   EXPECT_EQ(alone.parameters, both.parameters);
   const Result three = Run(3, "momentum: 0.9", 5, options);
   const Result thrice = Run(1, "momentum: 0.9 iter_size: 3", 5, options);
-  ExpectNear(three.parameters, thrice.parameters, 1e-6);
+  ExpectNear(thrice.parameters, three.parameters, 1e-6, "parameters");
 }
 
 TEST_F(DataParallel, RecurrentLayersBeginEachBatchAnew) { ExpectRecurrentLayersToBeginAnew(); }

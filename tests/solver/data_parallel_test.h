@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/communicator.h"
+#include "near.h"
 #include "solver/gradient_exchange.h"
 #include "solver/rank_threads.h"
 #include "solver/training_test.h"
@@ -226,13 +227,6 @@ layer { name: "again" type: "InnerProduct" bottom: "more" top: "again" param { n
     }
   }
 
-  static void ExpectNear(const std::vector<float>& got, const std::vector<float>& wanted, double tolerance) {
-    ASSERT_EQ(got.size(), wanted.size());
-    for (size_t i = 0; i < got.size(); ++i) {
-      ASSERT_NEAR(got[i], wanted[i], tolerance * std::max(1.0f, std::fabs(wanted[i]))) << "value " << i;
-    }
-  }
-
   // Two ranks against one that sums over two batches; `limit`: clip_gradients of the mean of both.
   void CompareWithSumOverTwo(const std::string& settings, int iterations, double tolerance, double limit = 0) {
     const auto clip = [&](double of) { return limit > 0 ? " clip_gradients: " + std::to_string(of) : ""; };
@@ -245,7 +239,7 @@ layer { name: "again" type: "InnerProduct" bottom: "more" top: "again" param { n
     EXPECT_EQ(both.told.starts.at(0).ranks, 2);
   }
   static void ExpectSame(const std::vector<float>& got, const std::vector<float>& wanted, double tolerance) {
-    if (tolerance > 0) return ExpectNear(got, wanted, tolerance);
+    if (tolerance > 0) return ExpectNear(wanted, got, tolerance, "values");
     EXPECT_EQ(got, wanted);
   }
 

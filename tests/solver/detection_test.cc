@@ -1,6 +1,7 @@
 // The solver's eval_type "detection": mean average precisions as what a test says.
 #include <gtest/gtest.h>
 
+#include "errors.h"
 #include "solver/training_test.h"
 
 namespace crema {

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "data/convert_kitti.h"
+#include "files.h"
 #include "image/codec.h"
 #include "solver/training_test.h"
 
@@ -231,12 +232,12 @@ TEST_F(DetectNetTraining, GoesOnFromASnapshotToTheSameBits) {
   WriteData("train", 20, 1, 1);
   WriteData("val", 32, 2, 1);
   Make(1, "max_iter: 6 test_interval: 100")->Train();
-  const std::string expected = ReadBytes(folder_ / "snap_iter_6.caffemodel");
+  const std::string expected = ReadFile(folder_ / "snap_iter_6.caffemodel");
   std::filesystem::remove(folder_ / "snap_iter_6.caffemodel");
   std::filesystem::remove(folder_ / "snap_iter_6.solverstate");
   Make(1, "max_iter: 3 test_interval: 100")->Train();
   Make(1, "max_iter: 6 test_interval: 100", folder_ / "snap_iter_3.solverstate")->Train();
-  EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_6.caffemodel") == expected) << "models differ";
+  EXPECT_TRUE(ReadFile(folder_ / "snap_iter_6.caffemodel") == expected) << "models differ";
 }
 
 TEST_F(DetectNetTraining, DeployNetsCompile) {

@@ -9,6 +9,8 @@
 
 #include "crema/error.h"
 #include "crema/files.h"
+#include "errors.h"
+#include "files.h"
 #include "solver/training_test.h"
 
 namespace crema {
@@ -34,7 +36,7 @@ class Ema : public SmallTraining {
     EXPECT_TRUE(report.fresh.empty()) << name;
     return ParametersOf(net);
   }
-  std::string File(const std::string& name) const { return ReadBytes(folder_ / name); }
+  std::string File(const std::string& name) const { return ReadFile(folder_ / name); }
 };
 
 TEST_F(Ema, FollowsTheFormula) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "errors.h"
+#include "files.h"
 #include "solver/training_test.h"
 
 namespace crema {
@@ -105,10 +107,10 @@ TEST_F(Epochs, TrainAsTheIterationsDo) {
   options.path = folder_ / "solver.prototxt";
   Solver in_epochs(File("in_epochs { max_iter: 2 test_iter: 1 test_interval: 1 }"), options);
   EXPECT_EQ(in_epochs.Train().iteration, 18);
-  const std::string model = ReadBytes(folder_ / "snap_iter_18.caffemodel");
+  const std::string model = ReadFile(folder_ / "snap_iter_18.caffemodel");
   Solver in_iterations(File("max_iter: 18 test_iter: 5 test_interval: 9"), options);
   in_iterations.Train();
-  EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_18.caffemodel") == model);
+  EXPECT_TRUE(ReadFile(folder_ / "snap_iter_18.caffemodel") == model);
 }
 
 TEST_F(Epochs, AreTheSameInEveryPrecision) {

@@ -1,5 +1,6 @@
 // Several ranks, each on a GPU of its own.
 #include "device/gpu.h"
+#include "near.h"
 #include "solver/data_parallel_test.h"
 
 namespace crema {
@@ -45,7 +46,7 @@ TEST_F(DataParallelOnGpus, LeaveOutTheSameUpdatesInHalfPrecision) {
   ASSERT_GT(both.told.overflowed.size(), 10u);
   ASSERT_LT(both.told.overflowed.size(), 22u);
   EXPECT_EQ(both.told.overflowed.size(), alone.told.overflowed.size());
-  ExpectNear(both.parameters, alone.parameters, 1e-3);
+  ExpectNear(alone.parameters, both.parameters, 1e-3, "parameters");
   SolverOptions options;
   const Result whole = Run(2, settings + " snapshot: 7", 24);
   options.snapshot = folder_ / "snap_iter_7.solverstate";
@@ -60,7 +61,7 @@ TEST_F(DataParallelOnGpus, RecurrentLayersBeginEachBatchAnew) { ExpectRecurrentL
 
 TEST_F(DataParallelOnGpus, EachRankMaySumOverSeveralBatches) {
   const Result alone = Run(1, "momentum: 0.9 iter_size: 4", 4), both = Run(2, "momentum: 0.9 iter_size: 2", 4);
-  ExpectNear(both.parameters, alone.parameters, 1e-5);
+  ExpectNear(alone.parameters, both.parameters, 1e-5, "parameters");
 }
 
 TEST_F(DataParallelOnGpus, ResumesWithTheSameBits) {

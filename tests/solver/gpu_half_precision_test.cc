@@ -4,6 +4,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "errors.h"
+#include "files.h"
 #include "graph/program.h"
 #include "solver/gpu_training_test.h"
 
@@ -24,8 +26,7 @@ class GpuHalfPrecision : public GpuTraining {
   std::string StatePath(int iteration) { return folder_ / ("snap_iter_" + std::to_string(iteration) + ".solverstate"); }
   SolverState ReadState(int iteration) {
     SolverState state;
-    std::ifstream file(StatePath(iteration), std::ios::binary);
-    EXPECT_TRUE(state.ParseFromIstream(&file));
+    EXPECT_TRUE(state.ParseFromString(ReadFile(StatePath(iteration))));
     return state;
   }
   void WriteState(int iteration, SolverState state) {
@@ -41,13 +42,9 @@ class GpuHalfPrecision : public GpuTraining {
     return On(gpu_, settings, max_iter, options);
   }
   std::string Failure(Solver& solver) {
-    try {
-      solver.Train();
-    } catch (const NotFinite& error) {
-      return error.what();
-    }
-    ADD_FAILURE() << "trained on";
-    return "";
+    std::string error = ThrownBy<NotFinite>([&] { solver.Train(); });
+    EXPECT_NE(error, "") << "trained on";
+    return error;
   }
 };
 
@@ -213,8 +210,7 @@ TEST_F(GpuHalfPrecision, SnapshotsHoldGradientsOfTheLossItself) {
   const auto gradients = [&](const std::string& more) {
     On(gpu_, "base_lr: 0 snapshot_diff: true " + more, 2)->Train();
     NetParameter net;
-    std::ifstream file(folder_ / "snap_iter_2.caffemodel", std::ios::binary);
-    EXPECT_TRUE(net.ParseFromIstream(&file));
+    EXPECT_TRUE(net.ParseFromString(ReadFile(folder_ / "snap_iter_2.caffemodel")));
     std::vector<float> all;
     for (const LayerParameter& layer : net.layer()) {
       for (const BlobProto& blob : layer.blobs()) all.insert(all.end(), blob.diff().begin(), blob.diff().end());

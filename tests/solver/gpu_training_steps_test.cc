@@ -1,5 +1,6 @@
 // Steps that are decided on from outside, on a GPU.
 #include "device/gpu.h"
+#include "errors.h"
 #include "solver/training_steps_test.h"
 
 namespace crema {

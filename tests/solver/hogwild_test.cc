@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "errors.h"
+#include "near.h"
 #include "solver/data_parallel_test.h"
 #include "solver/snapshot.h"
 
@@ -93,7 +95,7 @@ TEST_F(Hogwild, UsesTheRecordsOfRanksOnceEach) {
   const std::string settings = "base_lr: 0 momentum: 0.9 test_iter: 1 test_interval: 4 snapshot: 3";
   for (const int threads : {2, 3}) {
     const Result ranks = Run(threads, settings, 10), free = RunThreads(threads, settings, 10);
-    ExpectNear(free.losses, ranks.losses, 1e-6);
+    ExpectNear(ranks.losses, free.losses, 1e-6, "losses");
     EXPECT_EQ(free.parameters, ranks.parameters);
     EXPECT_EQ(free.told.order, ranks.told.order);
   }

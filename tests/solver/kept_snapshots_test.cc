@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "base/hdf5.h"
+#include "files.h"
 #include "solver/training_test.h"
 
 namespace crema {
@@ -83,7 +84,7 @@ TEST_F(Kept, CountFromBeforeTheRunWasResumed) {
 TEST_F(Kept, AreAsWithoutABreak) {
   const std::string settings = "snapshot: 2 snapshot_keep: 2";
   Train(settings, 12);
-  const std::string straight = ReadBytes(State(12));
+  const std::string straight = ReadFile(State(12));
   for (const int iteration : Pairs()) {
     fs::remove(State(iteration));
     fs::remove(ModelPath(folder_ / "snap", iteration));
@@ -96,7 +97,7 @@ TEST_F(Kept, AreAsWithoutABreak) {
   EXPECT_EQ(Pairs(), (std::set<int>{4, 6, 8})) << "what the first run was to remove stays";
   Train(settings, 12, {.snapshot = "auto"});
   EXPECT_EQ(Pairs(), (std::set<int>{10, 12}));
-  EXPECT_TRUE(ReadBytes(State(12)) == straight) << "states differ";
+  EXPECT_TRUE(ReadFile(State(12)) == straight) << "states differ";
 }
 
 TEST_F(Kept, GoWhereTheRunWasKilledBetweenTheirFiles) {
@@ -119,10 +120,10 @@ TEST_F(Kept, AreNotThoseOfAnotherName) {
 TEST_F(Kept, AreNotThoseThatAnotherRunWroteInTheirPlace) {
   Train("snapshot: 2 snapshot_keep: 2", 4);
   Train("base_lr: 0.01", 2);
-  const std::string theirs = ReadBytes(State(2));
+  const std::string theirs = ReadFile(State(2));
   Train("snapshot: 2 snapshot_keep: 1", 6, {.snapshot = State(4)});
   EXPECT_EQ(Pairs(), (std::set<int>{2, 6}));
-  EXPECT_TRUE(ReadBytes(State(2)) == theirs);
+  EXPECT_TRUE(ReadFile(State(2)) == theirs);
   EXPECT_EQ(recorder_.notices, "");
 }
 

@@ -7,6 +7,8 @@
 #include "crema/data.pb.h"
 #include "data/lmdb_writer.h"
 #include "data/record_source.h"
+#include "errors.h"
+#include "files.h"
 #include "solver/resume_test.h"
 
 namespace crema {
@@ -25,20 +27,20 @@ TEST_F(Resume, NoSnapshotIsWrittenOfParametersThatAreLost) {
   solver->Snapshot();
   values[1] = NAN;
   parameter.SetData(values.data());
-  const std::string path = folder_ / "snap_iter_2.caffemodel", before = ReadBytes(path);
+  const std::string path = folder_ / "snap_iter_2.caffemodel", before = ReadFile(path);
   const std::string said = ThrownBy<NotFinite>([&] { solver->Snapshot(); });
   EXPECT_NE(said.find("parameter " + parameter.name() + " holds a NaN, although the loss does not show it"),
             std::string::npos)
       << said;
   EXPECT_NE(said.find("The last snapshot is "), std::string::npos) << said;
-  EXPECT_EQ(ReadBytes(path), before);
+  EXPECT_EQ(ReadFile(path), before);
 }
 
 TEST_F(Resume, KeepsWhatWasTrainedBeforeABadRecord) {
   const std::string settings = "momentum: 0.9 test_iter: 3 test_interval: 4 iter_size: 2 ";
   Train(settings, 9);
-  const std::string whole = ReadBytes(folder_ / "snap_iter_9.solverstate");
-  const std::string model = ReadBytes(folder_ / "snap_iter_9.caffemodel");
+  const std::string whole = ReadFile(folder_ / "snap_iter_9.solverstate");
+  const std::string model = ReadFile(folder_ / "snap_iter_9.caffemodel");
   fs::remove(folder_ / "snap_iter_9.solverstate");
 
   // 14 records an iteration: record 50 is of the fourth.
@@ -52,8 +54,8 @@ TEST_F(Resume, KeepsWhatWasTrainedBeforeABadRecord) {
   fs::remove_all(good);
   fs::rename(kept, good);
   Train(settings, 9, {.snapshot = folder_ / "snap_iter_3.solverstate"});
-  EXPECT_EQ(ReadBytes(folder_ / "snap_iter_9.caffemodel"), model);
-  EXPECT_EQ(ReadBytes(folder_ / "snap_iter_9.solverstate"), whole);
+  EXPECT_EQ(ReadFile(folder_ / "snap_iter_9.caffemodel"), model);
+  EXPECT_EQ(ReadFile(folder_ / "snap_iter_9.solverstate"), whole);
 
   // Nor has what batches move seen any of the batch that failed.
   for (const bool recurrent : {false, true}) {
@@ -64,14 +66,14 @@ TEST_F(Resume, KeepsWhatWasTrainedBeforeABadRecord) {
     }
     folder_.Write("net.prototxt", net);
     Train(settings, 3);
-    const std::string whole_state = ReadBytes(folder_ / "snap_iter_3.solverstate");
-    const std::string whole_model = ReadBytes(folder_ / "snap_iter_3.caffemodel");
+    const std::string whole_state = ReadFile(folder_ / "snap_iter_3.solverstate");
+    const std::string whole_model = ReadFile(folder_ / "snap_iter_3.caffemodel");
     fs::remove(folder_ / "snap_iter_3.solverstate");
     fs::rename(good, kept);
     WriteClassesWithABadLabel(good, 60, 50);
     EXPECT_THROW(Train(settings, 9), UserError);
-    EXPECT_EQ(ReadBytes(folder_ / "snap_iter_3.caffemodel"), whole_model) << recurrent;
-    EXPECT_EQ(ReadBytes(folder_ / "snap_iter_3.solverstate"), whole_state) << recurrent;
+    EXPECT_EQ(ReadFile(folder_ / "snap_iter_3.caffemodel"), whole_model) << recurrent;
+    EXPECT_EQ(ReadFile(folder_ / "snap_iter_3.solverstate"), whole_state) << recurrent;
     fs::remove_all(good);
     fs::rename(kept, good);
   }
@@ -110,8 +112,8 @@ TEST_F(Resume, KeepsWhatWasTrainedBeforeDataThatIsNotFinite) {
     SCOPED_TRACE(settings);
     fs::rename(folder_ / "good_lmdb", folder_ / "train_lmdb");
     Train(settings, 7);
-    const std::string model = ReadBytes(folder_ / "snap_iter_7.caffemodel");
-    const std::string state = ReadBytes(folder_ / "snap_iter_7.solverstate");
+    const std::string model = ReadFile(folder_ / "snap_iter_7.caffemodel");
+    const std::string state = ReadFile(folder_ / "snap_iter_7.solverstate");
     fs::rename(folder_ / "train_lmdb", folder_ / "good_lmdb");
     fs::rename(folder_ / "odd_lmdb", folder_ / "train_lmdb");
     fs::remove(folder_ / "snap_iter_7.caffemodel");
@@ -119,8 +121,8 @@ TEST_F(Resume, KeepsWhatWasTrainedBeforeDataThatIsNotFinite) {
     EXPECT_NE(ThrownBy<NotFinite>([&] { Train(settings, 20); }).find("They come so from the data"), std::string::npos);
     ASSERT_EQ(recorder_.snapshots.size(), 1u);
     EXPECT_EQ(recorder_.snapshots[0].iteration, 7);
-    EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_7.caffemodel") == model);
-    EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_7.solverstate") == state);
+    EXPECT_TRUE(ReadFile(folder_ / "snap_iter_7.caffemodel") == model);
+    EXPECT_TRUE(ReadFile(folder_ / "snap_iter_7.solverstate") == state);
     fs::rename(folder_ / "train_lmdb", folder_ / "odd_lmdb");
   }
 }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "errors.h"
 #include "solver/training_steps_test.h"
 
 namespace crema {

@@ -7,8 +7,10 @@
 #include <filesystem>
 
 #include "crema/error.h"
-#include "solver/files.h"
+#include "errors.h"
+#include "files.h"
 #include "solver/training_test.h"
+#include "solver/writable_folder.h"
 
 namespace crema {
 namespace {
@@ -97,7 +99,7 @@ TEST_F(SmallTraining, AutoDoesNotGuessWhichOfTwoRunsIsMeant) {
   EXPECT_NE(message.find(older + ": error: has more iterations than " + newer), std::string::npos) << message;
   EXPECT_NE(message.find("--snapshot=FILE"), std::string::npos) << message;
   // What is damaged is of no run.
-  const std::string whole = ReadBytes(older);
+  const std::string whole = ReadFile(older);
   folder_.Write("snap_iter_4.solverstate", "damaged");
   fs::last_write_time(older, fs::last_write_time(newer) - 5s);
   Make(SolverText("", 4), {.snapshot = "auto"});

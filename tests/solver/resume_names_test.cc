@@ -4,6 +4,8 @@
 
 #include "crema/error.h"
 #include "crema/files.h"
+#include "errors.h"
+#include "files.h"
 #include "solver/resume_test.h"
 
 namespace crema {
@@ -118,7 +120,7 @@ TEST_F(Resume, StatisticsAreThoseBeforeATestThatIsBrokenOff) {
   folder_.Write("net.prototxt", net);
   const std::string settings = "test_iter: 3 test_interval: 5 test_initialization: false\n";
   Train(settings, 12);
-  const std::string straight = ReadBytes(folder_ / "snap_iter_12.caffemodel");
+  const std::string straight = ReadFile(folder_ / "snap_iter_12.caffemodel");
   int asked_while_testing = 0;
   SolverOptions stop;
   stop.requested_action = [&] {
@@ -127,7 +129,7 @@ TEST_F(Resume, StatisticsAreThoseBeforeATestThatIsBrokenOff) {
   };
   EXPECT_TRUE(Train(settings, 12, std::move(stop)).stopped_early);
   Train(settings, 12, {.snapshot = folder_ / "snap_iter_10.solverstate"});
-  EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_12.caffemodel") == straight);
+  EXPECT_TRUE(ReadFile(folder_ / "snap_iter_12.caffemodel") == straight);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "crema/files.h"
+#include "errors.h"
+#include "files.h"
 
 namespace crema {
 namespace {
@@ -65,9 +67,9 @@ TEST_F(Resume, IsExactWithADrawnSeed) {
   std::string text = SolverText("snapshot: 5", 10);
   text.replace(text.find("random_seed: 5"), 14, "");
   Make(text)->Train();
-  const std::string model = ReadBytes(folder_ / "snap_iter_10.caffemodel");
+  const std::string model = ReadFile(folder_ / "snap_iter_10.caffemodel");
   Make(text, {.snapshot = folder_ / "snap_iter_5.solverstate"})->Train();
-  EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_10.caffemodel") == model);
+  EXPECT_TRUE(ReadFile(folder_ / "snap_iter_10.caffemodel") == model);
 }
 
 TEST_F(Resume, AutoStartsFreshAndThenGoesOn) {
@@ -142,9 +144,9 @@ TEST_F(Resume, ASnapshotBeforeTheFirstTestOpensNoTestData) {
   // With tests in between, resumed before or after the first of them, the states are the same.
   for (const char* from : {"snap_iter_2.solverstate", "snap_iter_6.solverstate"}) {
     Train(tests, 8);
-    const std::string whole = ReadBytes(folder_ / "snap_iter_8.solverstate");
+    const std::string whole = ReadFile(folder_ / "snap_iter_8.solverstate");
     Train(tests, 8, {.snapshot = folder_ / from});
-    EXPECT_EQ(ReadBytes(folder_ / "snap_iter_8.solverstate"), whole) << from;
+    EXPECT_EQ(ReadFile(folder_ / "snap_iter_8.solverstate"), whole) << from;
   }
 }
 
@@ -249,7 +251,7 @@ TEST_F(Resume, WeightsAreCopiedInOrder) {
 TEST_F(Resume, WhatAnyFileGaveDoesNotStartAfresh) {
   Train("", 2);
   NetParameter first, second;
-  ASSERT_TRUE(first.ParseFromString(ReadBytes(folder_ / "snap_iter_2.caffemodel")));
+  ASSERT_TRUE(first.ParseFromString(ReadFile(folder_ / "snap_iter_2.caffemodel")));
   for (LayerParameter& layer : *first.mutable_layer()) {
     if (layer.name() == "ip2") layer.set_name("other");
   }
@@ -282,7 +284,7 @@ TEST_F(Resume, WhatAnyFileGaveDoesNotStartAfresh) {
 TEST_F(Resume, SnapshotDiffWritesGradients) {
   Train("snapshot_diff: true", 2);
   NetParameter model;
-  ASSERT_TRUE(model.ParseFromString(ReadBytes(folder_ / "snap_iter_2.caffemodel")));
+  ASSERT_TRUE(model.ParseFromString(ReadFile(folder_ / "snap_iter_2.caffemodel")));
   int with_diff = 0;
   for (const LayerParameter& layer : model.layer()) {
     for (const BlobProto& blob : layer.blobs()) with_diff += blob.diff_size() == blob.data_size();

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "files.h"
 #include "solver/snapshot.h"
 #include "solver/training_test.h"
 
@@ -19,8 +20,8 @@ class Resume : public SmallTraining {
   void ExpectSame(const std::string& more) {
     Train(more, 20);
     const Recorder straight = recorder_;
-    const std::string model = ReadBytes(folder_ / "snap_iter_20.caffemodel");
-    const std::string state = ReadBytes(folder_ / "snap_iter_20.solverstate");
+    const std::string model = ReadFile(folder_ / "snap_iter_20.caffemodel");
+    const std::string state = ReadFile(folder_ / "snap_iter_20.solverstate");
     for (const char* end : {"caffemodel", "solverstate"})
       std::filesystem::remove(folder_ / ("snap_iter_20." + std::string(end)));
 
@@ -52,8 +53,8 @@ class Resume : public SmallTraining {
       EXPECT_EQ(recorder_.tests[i].iteration, before.iteration);
       EXPECT_EQ(recorder_.tests[i].outputs[1].value, before.outputs[1].value);
     }
-    EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_20.caffemodel") == model) << "models differ";
-    EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_20.solverstate") == state) << "states differ";
+    EXPECT_TRUE(ReadFile(folder_ / "snap_iter_20.caffemodel") == model) << "models differ";
+    EXPECT_TRUE(ReadFile(folder_ / "snap_iter_20.solverstate") == state) << "states differ";
   }
 };
 

@@ -2,11 +2,11 @@
 
 #include <zlib.h>
 
-#include <fstream>
 #include <stdexcept>
 
 #include "base/random.h"
 #include "data/convert_mnist.h"
+#include "files.h"
 
 namespace crema {
 
@@ -16,8 +16,6 @@ std::string BigEndian(uint32_t value) {
   return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
           static_cast<char>(value)};
 }
-
-void WriteFile(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
 // The file without compression and with only the first `records` records.
 std::string FirstRecords(const std::string& path, int records, size_t header_bytes, size_t record_bytes) {

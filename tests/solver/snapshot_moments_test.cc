@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "errors.h"
+#include "files.h"
 #include "solver/training_steps_test.h"
 
 namespace crema {
@@ -14,7 +16,7 @@ class SnapshotMoments : public SmallTraining {};
 TEST_F(SnapshotMoments, TheLastTestDoesNotWriteItAgain) {
   const std::string tests = "test_iter: 9 test_interval: 10 test_initialization: false display: 5 average_loss: 3";
   Train(tests, 20);
-  const std::string state = ReadBytes(folder_ / "snap_iter_20.solverstate");
+  const std::string state = ReadFile(folder_ / "snap_iter_20.solverstate");
   const auto asked_at_the_end = [this] {
     SolverOptions options;
     options.requested_action = [this] {
@@ -25,7 +27,7 @@ TEST_F(SnapshotMoments, TheLastTestDoesNotWriteItAgain) {
   };
   Train(tests, 20, asked_at_the_end());
   EXPECT_EQ(recorder_.tests.size(), 2u);
-  EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_20.solverstate") == state);
+  EXPECT_TRUE(ReadFile(folder_ / "snap_iter_20.solverstate") == state);
   EXPECT_EQ(recorder_.notices, "");
 
   std::filesystem::remove(folder_ / "snap_iter_20.solverstate");

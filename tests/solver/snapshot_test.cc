@@ -9,7 +9,9 @@
 #include <functional>
 #include <numeric>
 
-#include "solver/files.h"
+#include "errors.h"
+#include "files.h"
+#include "solver/writable_folder.h"
 #include "source_folder.h"
 
 namespace crema {
@@ -76,7 +78,7 @@ TEST_F(Snapshots, ComeBackAsWritten) {
   RestoreHistory(loaded, "SGD", {Tensor(copy.data(), {Shape{2, 3}}), Tensor(copy.data() + 6, {Shape{18}})});
   EXPECT_EQ(copy, values_);
   NetParameter model;
-  ASSERT_TRUE(model.ParseFromString(ReadBytes(loaded.model_path)));
+  ASSERT_TRUE(model.ParseFromString(ReadFile(loaded.model_path)));
   EXPECT_EQ(model.SerializeAsString(), model_.SerializeAsString());
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 2) << "temporary files are left";
 }
@@ -101,7 +103,7 @@ TEST_F(Snapshots, WithoutTheirModelSayWhereItWasLookedFor) {
 
 TEST_F(Snapshots, ModelsOfAnotherRunAreNoticed) {
   Write(40);
-  std::string model = ReadBytes(ModelPath(Prefix(), 40));
+  std::string model = ReadFile(ModelPath(Prefix(), 40));
   model[model.size() / 2] ^= 1;
   folder_.Write("net_iter_40.caffemodel", model);
   EXPECT_NE(FailureOf(StatePath(Prefix(), 40)).find("another checksum"), std::string::npos);
@@ -111,7 +113,7 @@ TEST_F(Snapshots, ModelsOfAnotherRunAreNoticed) {
 
 TEST_F(Snapshots, EveryTruncationIsNoticed) {
   Write(40);
-  const std::string state = ReadBytes(StatePath(Prefix(), 40));
+  const std::string state = ReadFile(StatePath(Prefix(), 40));
   for (size_t bytes = 0; bytes < state.size(); ++bytes) {
     folder_.Write("cut.solverstate", state.substr(0, bytes));
     EXPECT_NE(FailureOf(folder_ / "cut.solverstate"), "") << bytes << " of " << state.size() << " bytes";
@@ -120,7 +122,7 @@ TEST_F(Snapshots, EveryTruncationIsNoticed) {
 
 TEST_F(Snapshots, EveryFlippedBitIsNoticed) {
   Write(40);
-  const std::string state = ReadBytes(StatePath(Prefix(), 40));
+  const std::string state = ReadFile(StatePath(Prefix(), 40));
   for (size_t at = 0; at < state.size(); ++at) {
     std::string damaged = state;
     damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
@@ -209,7 +211,7 @@ TEST_F(Snapshots, AutoTakesTheNewestWholeOne) {
 
 TEST_F(Snapshots, AFullDiskLeavesThePreviousOneIntact) {
   Write(40);
-  const std::string model = ReadBytes(ModelPath(Prefix(), 40)), state = ReadBytes(StatePath(Prefix(), 40));
+  const std::string model = ReadFile(ModelPath(Prefix(), 40)), state = ReadFile(StatePath(Prefix(), 40));
   values_[0] = -1;
   model_.mutable_layer(0)->mutable_blobs(0)->set_data(0, -1);
 
@@ -224,8 +226,8 @@ TEST_F(Snapshots, AFullDiskLeavesThePreviousOneIntact) {
   std::signal(SIGXFSZ, handler);
 
   EXPECT_NE(failure.find("net_iter_40.caffemodel"), std::string::npos) << failure;
-  EXPECT_EQ(ReadBytes(ModelPath(Prefix(), 40)), model);
-  EXPECT_EQ(ReadBytes(StatePath(Prefix(), 40)), state);
+  EXPECT_EQ(ReadFile(ModelPath(Prefix(), 40)), model);
+  EXPECT_EQ(ReadFile(StatePath(Prefix(), 40)), state);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 2) << "temporary files are left";
   EXPECT_EQ(LoadState(StatePath(Prefix(), 40)).state.iter(), 40);
 }

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "crema/files.h"
+#include "errors.h"
+#include "files.h"
 #include "graph/program.h"
 #include "solver/snapshot.h"
 #include "solver/training_test.h"
@@ -137,7 +139,7 @@ TEST_F(TestNetParameters, OfWeightsFilesAreKeptInSnapshots) {
       }
       EXPECT_EQ(kept, fixed) << file;
     }
-    const std::string last = ReadBytes(folder_ / ("snap_iter_10.caffemodel" + end));
+    const std::string last = ReadFile(folder_ / ("snap_iter_10.caffemodel" + end));
 
     std::filesystem::remove(weights);
     SolverOptions resumed;
@@ -150,7 +152,7 @@ TEST_F(TestNetParameters, OfWeightsFilesAreKeptInSnapshots) {
     for (size_t i = 0; i < without_a_break.size(); ++i) {
       EXPECT_EQ(recorder_.tests.back().outputs[i].value, without_a_break[i].value) << without_a_break[i].name;
     }
-    EXPECT_TRUE(format == "HDF5" || ReadBytes(folder_ / "snap_iter_10.caffemodel") == last);
+    EXPECT_TRUE(format == "HDF5" || ReadFile(folder_ / "snap_iter_10.caffemodel") == last);
   }
 }
 

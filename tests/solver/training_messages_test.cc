@@ -1,6 +1,7 @@
 // What a training tells, and the errors that end it.
 #include <gtest/gtest.h>
 
+#include "errors.h"
 #include "solver/training_test.h"
 
 namespace crema {

@@ -2,6 +2,8 @@
 #include <fstream>
 
 #include "compiler/compiler.h"
+#include "errors.h"
+#include "files.h"
 #include "graph/program.h"
 #include "solver/snapshot.h"
 #include "solver/training_steps_test.h"
@@ -42,7 +44,7 @@ TEST_F(Steps, RolesRefuseWhatTheyCannotDo) {
         ThrownBy<UserError>([&] { MakeAs(role, "lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 3"); });
     expect(plateau, "which workers do not know of each other");
   }
-  const std::string net = ReadBytes(folder_ / "net.prototxt");
+  const std::string net = ReadFile(folder_ / "net.prototxt");
   folder_.Write("net.prototxt", net +
                                     "layer { name: \"out\" type: \"HDF5Output\" bottom: \"data\" bottom: \"label\" "
                                     "hdf5_output_param { file_name: \"" +
@@ -99,7 +101,7 @@ TEST_F(Steps, ObserversSeeATrainingOfOneSolver) {
   const int last = 9;
   Train(settings, last);
   const Recorder alone = recorder_;
-  const std::string model = ReadBytes(folder_ / "snap_iter_9.caffemodel");
+  const std::string model = ReadFile(folder_ / "snap_iter_9.caffemodel");
   // A coordinator does not look how much data its workers have, and the checksum is of the whole.
   const auto state_of_training = [this] {
     SolverState state = LoadState(folder_ / "snap_iter_9.solverstate").state;
@@ -154,7 +156,7 @@ TEST_F(Steps, ObserversSeeATrainingOfOneSolver) {
   for (size_t i = 0; i < alone.tests.size(); ++i) {
     EXPECT_EQ(recorder_.tests[i].outputs[1].value, alone.tests[i].outputs[1].value);
   }
-  EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_9.caffemodel") == model);
+  EXPECT_TRUE(ReadFile(folder_ / "snap_iter_9.caffemodel") == model);
   EXPECT_TRUE(state_of_training() == state);
 }
 
@@ -191,8 +193,8 @@ TEST_F(Steps, SnapshotsKeepTheStateOfTheCluster) {
   // The checksum is the end of the file, and covers the cluster's part.
   SolverState check;
   check.set_state_crc32(LoadState(path).state.state_crc32());
-  EXPECT_TRUE(ReadBytes(path).ends_with(check.SerializeAsString()));
-  std::string damaged = ReadBytes(path);
+  EXPECT_TRUE(ReadFile(path).ends_with(check.SerializeAsString()));
+  std::string damaged = ReadFile(path);
   const std::string velocity = cluster.SerializeAsString();
   const size_t at = damaged.find(velocity);
   ASSERT_NE(at, std::string::npos);

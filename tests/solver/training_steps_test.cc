@@ -1,6 +1,9 @@
 // Steps that are decided on from outside.
 #include "solver/training_steps_test.h"
 
+#include "errors.h"
+#include "near.h"
+
 namespace crema {
 namespace {
 
@@ -133,7 +136,7 @@ TEST_P(TwoWorkers, AreTwoRanks) {
     }
     updates.Update(i, mean.data());
   }
-  ExpectNear(Values(coordinator->net()), ranks.parameters, 1e-6);
+  ExpectNear(ranks.parameters, Values(coordinator->net()), 1e-6, "parameters");
 }
 
 TEST_F(Steps, BlocksAreWhatTrainingChanges) {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "crema/solver.h"
-#include "solver/files.h"
 #include "solver/recorder.h"
 #include "solver/small_data.h"
+#include "solver/writable_folder.h"
 
 namespace crema {
 

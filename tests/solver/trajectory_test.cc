@@ -8,9 +8,9 @@
 #include <sstream>
 
 #include "crema/solver.h"
-#include "solver/files.h"
 #include "solver/recorder.h"
 #include "solver/small_data.h"
+#include "solver/writable_folder.h"
 #include "source_folder.h"
 
 namespace crema {

@@ -13,10 +13,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 #include <thread>
 
+#include "files.h"
 #include "source_folder.h"
 
 namespace crema::testing_tools {
@@ -66,10 +66,7 @@ int Count(const std::string& text, const std::string& part) {
   return count;
 }
 
-std::string ReadText(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string ReadText(const fs::path& path) { return ReadFile(path); }
 
 EndlessFile::EndlessFile() {
   if (pipe2(ends_, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe2");
