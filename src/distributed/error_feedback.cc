@@ -31,16 +31,8 @@ CREMA_MULTIVERSION float LeaveRange(const float* sum, int64_t n, float* left) {
   return std::bit_cast<float>(largest);
 }
 
-// Clips to [-limit, limit]; returns the sum of squares of what is cut off.
-double ClipRange(float limit, int64_t n, float* left) {
-  double squares = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const float clipped = std::clamp(left[i], -limit, limit);
-    const double lost = static_cast<double>(left[i]) - clipped;
-    squares += lost * lost;
-    left[i] = clipped;
-  }
-  return squares;
+void ClipRange(float limit, int64_t n, float* left) {
+  for (int64_t i = 0; i < n; ++i) left[i] = std::clamp(left[i], -limit, limit);
 }
 
 double SquaresOf(std::span<const float> values) {
@@ -60,7 +52,6 @@ struct ErrorFeedback::State {
   const Codec* codec;
   // Empty where the codec is exact. `next` becomes `residual` when it is committed.
   std::vector<float> residual, next;
-  double clipped_squares = 0;
   bool pending = false;
 };
 
@@ -112,17 +103,10 @@ void ErrorFeedback::EncodeWith(const Codec& codec, size_t bucket, std::span<cons
   codec.Encode(sum, out);
   codec.Decode(std::span(out).subspan(before), state.next);
   const float limit = std::min(clip_ * codec.Scale(values, state.next), std::numeric_limits<float>::max());
-  // In pieces that do not depend on the number of threads, nor does the sum of theirs.
-  std::vector<double> squares((n + kGrain - 1) / kGrain);
-  ParallelFor(static_cast<int64_t>(squares.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t piece = begin; piece < end; ++piece) {
-      const int64_t first = piece * kGrain, size = std::min(kGrain, n - first);
-      float* const left = state.next.data() + first;
-      if (LeaveRange(sum.data() + first, size, left) > limit) squares[piece] = ClipRange(limit, size, left);
-    }
+  ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+    float* const left = state.next.data() + begin;
+    if (LeaveRange(sum.data() + begin, end - begin, left) > limit) ClipRange(limit, end - begin, left);
   });
-  state.clipped_squares = 0;
-  for (const double piece : squares) state.clipped_squares += piece;
   state.pending = true;
 }
 
@@ -130,7 +114,6 @@ void ErrorFeedback::Commit() {
   for (State& state : states_) {
     if (!state.pending) continue;
     state.residual.swap(state.next);
-    clipped_squares_ += state.clipped_squares;
     state.pending = false;
   }
 }
@@ -151,8 +134,6 @@ double ErrorFeedback::Norm() const {
   for (const State& state : states_) squares += SquaresOf(state.residual);
   return std::sqrt(squares);
 }
-
-double ErrorFeedback::ClippedNorm() const { return std::sqrt(clipped_squares_); }
 
 std::span<const float> ErrorFeedback::residual(size_t bucket) const { return states_.at(bucket).residual; }
 

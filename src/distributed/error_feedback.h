@@ -62,9 +62,6 @@ class ErrorFeedback {
   // The norm (L2) of what is left, over all buckets.
   double Norm() const;
 
-  // The root of the sum of squares of what was clipped and committed since this was built: lost, too.
-  double ClippedNorm() const;
-
   // What is left of a bucket; empty for buckets that are not compressed.
   std::span<const float> residual(size_t bucket) const;
 
@@ -77,7 +74,6 @@ class ErrorFeedback {
   std::vector<State> states_;
   std::vector<float> sum_;
   const float clip_;
-  double clipped_squares_ = 0;
 };
 
 }  // namespace crema

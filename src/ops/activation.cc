@@ -22,9 +22,4 @@ void ActivationGradientOfFloats(const Activation& activation, int64_t n, const f
   WithGradient(activation, [&](const auto& formula) { internal::MapRange(formula, n, dx, dy, known); });
 }
 
-float ActivateFloat(const Activation& activation, float x) {
-  WithFormula(activation, [&](const auto& formula) { x = formula(x); });
-  return x;
-}
-
 }  // namespace crema

@@ -120,7 +120,6 @@ void RunActivationGradient(const Activation& activation, const Tensor& known, co
 void ActivateFloats(const Activation& activation, int64_t n, const float* x, float* y);
 void ActivationGradientOfFloats(const Activation& activation, int64_t n, const float* known, const float* dy,
                                 float* dx);
-float ActivateFloat(const Activation& activation, float x);
 
 }  // namespace crema
 

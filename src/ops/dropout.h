@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "base/multiversion.h"
 #include "base/random.h"
 
 namespace crema {
@@ -14,10 +13,6 @@ namespace crema {
 inline constexpr int64_t kDropoutLanes = 16, kDropoutBlock = 32 * kDropoutLanes;
 // Words that the mask of n elements takes.
 inline int64_t DropoutMaskWords(int64_t n) { return (n + kDropoutBlock - 1) / kDropoutBlock * kDropoutLanes; }
-CREMA_HOST_DEVICE inline bool DropoutKeeps(const uint32_t* mask, int64_t i) {
-  const int64_t within = i % kDropoutBlock;
-  return mask[i / kDropoutBlock * kDropoutLanes + within % kDropoutLanes] >> (within / kDropoutLanes) & 1;
-}
 
 // A chunk is kDropoutChunk elements: word w of what RandomStream::Bits draws for counter chunk * kDropoutCounters + j
 // decides element w * kDropoutCounters + j of it, which is kept where the word is DropoutThreshold or above.

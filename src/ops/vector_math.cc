@@ -26,11 +26,6 @@ CREMA_MULTIVERSION void AxpyRange(int64_t n, float a, const float* x, float* y) 
   for (int64_t i = 0; i < n; ++i) y[i] += a * x[i];
 }
 
-CREMA_MULTIVERSION void AxpbyRange(int64_t n, float a, const float* x, float b, float* y) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = a * x[i] + b * y[i];
-}
-
 CREMA_MULTIVERSION void ScaleRange(int64_t n, float a, const float* x, float* y) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) y[i] = a * x[i];
@@ -90,10 +85,6 @@ void CopyByteRows(int64_t rows, int64_t width, const void* x, int64_t x_stride, 
 
 void Axpy(int64_t n, float a, const float* x, float* y) {
   ParallelFor(n, kGrain, [=](int64_t begin, int64_t end) { AxpyRange(end - begin, a, x + begin, y + begin); });
-}
-
-void Axpby(int64_t n, float a, const float* x, float b, float* y) {
-  ParallelFor(n, kGrain, [=](int64_t begin, int64_t end) { AxpbyRange(end - begin, a, x + begin, b, y + begin); });
 }
 
 void Scale(int64_t n, float a, float* y) { Scale(n, a, y, y); }

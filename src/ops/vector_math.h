@@ -17,8 +17,6 @@ void CopyRows(int64_t rows, int64_t width, const float* x, int64_t x_stride, flo
 void CopyByteRows(int64_t rows, int64_t width, const void* x, int64_t x_stride, void* y, int64_t y_stride);
 // y = a * x + y
 void Axpy(int64_t n, float a, const float* x, float* y);
-// y = a * x + b * y
-void Axpby(int64_t n, float a, const float* x, float b, float* y);
 // y = a * y
 void Scale(int64_t n, float a, float* y);
 // y = a * x

@@ -27,7 +27,7 @@ struct StepInfo {
 // All steps, numbered through forward and backward.
 std::vector<StepInfo> DescribeSteps(const CompiledNet& net);
 
-// Of one forward pass and, where there is one, one backward pass.
+// Of one forward pass and, where there is one, one backward pass: for bench/zoo_nets.cc.
 double PassFlops(const CompiledNet& net);
 
 }  // namespace crema

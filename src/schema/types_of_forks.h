@@ -15,7 +15,7 @@ struct TypeOfFork {
   const char* remedy;  // behind a "; "; null: there is none but writing the layer
 };
 
-// All that are known.
+// All that are known, for a test that crema has none of them.
 std::span<const TypeOfFork> TypesOfForks();
 
 // The type of this name, of the V1 name of it ("DENSE_CRF"), or of the block of this name ("dense_crf_param"); null for

@@ -55,7 +55,6 @@ TEST_P(EveryFeedback, NothingIsLost) {
       ASSERT_NEAR(arrived[i] + left[i], given[i], 1e-5) << "value " << i << " in round " << round;
     }
   }
-  EXPECT_EQ(feedback_.ClippedNorm(), 0);
   EXPECT_NEAR(feedback_.Norm(), NormOf(feedback_.residual(0)), 1e-9);
   EXPECT_GT(feedback_.Norm(), 0);
 }
@@ -179,12 +178,10 @@ TEST(ErrorFeedbackTest, WhatIsLeftIsClipped) {
   values[2] = -3;
   values[3] = 0.09f;
   EncodedBy(feedback, 0, values);
-  EXPECT_EQ(feedback.ClippedNorm(), 0) << "counted before it was committed";
   feedback.Commit();
   EXPECT_FLOAT_EQ(feedback.residual(0)[1], 0.15f);
   EXPECT_FLOAT_EQ(feedback.residual(0)[2], -0.5f);
   EXPECT_FLOAT_EQ(feedback.residual(0)[3], 0.09f);
-  EXPECT_NEAR(feedback.ClippedNorm(), 2.4, 1e-6);
   // Comes in the rounds after.
   double arrived = 0;
   for (int round = 0; round < 5; ++round) {
@@ -199,12 +196,10 @@ TEST(ErrorFeedbackTest, WhatIsLeftIsClipped) {
   EncodedBy(onebit, 0, spike);
   onebit.Commit();
   EXPECT_NEAR(onebit.residual(0)[5], 100'000, 1000);
-  EXPECT_EQ(onebit.ClippedNorm(), 0);
   // Much more than what comes now.
   EncodedBy(onebit, 0, Gaussians(1024, 16));
   onebit.Commit();
   EXPECT_LT(onebit.residual(0)[5], 10'000);
-  EXPECT_GT(onebit.ClippedNorm(), 90'000);
 
   ErrorFeedback half({.kind = CodecKind::kFloat16}, {{1024}});
   EncodedBy(half, 0, std::vector<float>(1024, 1e6f));

@@ -24,9 +24,8 @@ const int64_t kSizes[] = {0, 1, 15, 16, 17, 4095, 4097, 100003, 1 << 20};
 TEST(VectorMath, ElementwiseFunctionsDoWhatTheySay) {
   for (int64_t n : kSizes) {
     const std::vector<float> x = Random(n, 1), y = Random(n, 2);
-    std::vector<float> axpy = y, axpby = y, scale = y, scaled(n), sum(n), copy(n), fill(n);
+    std::vector<float> axpy = y, scale = y, scaled(n), sum(n), copy(n), fill(n);
     Axpy(n, 0.5f, x.data(), axpy.data());
-    Axpby(n, 0.5f, x.data(), -2.0f, axpby.data());
     Scale(n, 0.25f, scale.data());
     Scale(n, 3.0f, x.data(), scaled.data());
     Add(n, x.data(), y.data(), sum.data());
@@ -34,7 +33,6 @@ TEST(VectorMath, ElementwiseFunctionsDoWhatTheySay) {
     Fill(n, 7.0f, fill.data());
     for (int64_t i = 0; i < n; ++i) {
       ASSERT_NEAR(axpy[i], 0.5f * x[i] + y[i], 1e-6);
-      ASSERT_NEAR(axpby[i], 0.5f * x[i] - 2.0f * y[i], 2e-6);
       ASSERT_EQ(scale[i], 0.25f * y[i]);
       ASSERT_EQ(scaled[i], 3.0f * x[i]);
       ASSERT_EQ(sum[i], x[i] + y[i]);
