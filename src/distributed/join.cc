@@ -174,6 +174,7 @@ void Joining::LogPhase() {
     no_place = worker.no_place();
   });
   log_.Tell(phase, std::move(no_place), rounds_ > 0, own_keys_.has_value());
+  log_.Tell(service_->losses());
 }
 
 void Joining::TakeFixed() {
@@ -370,6 +371,7 @@ JoinResult Joining::Run() {
   } catch (...) {
     ending = [error = std::current_exception()]() -> JoinResult { std::rethrow_exception(error); };
   }
+  log_.Summarize(service_->losses());
   if (watch_) watch_->End(ending);
   service_.reset();
   return ending();

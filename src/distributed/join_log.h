@@ -6,6 +6,7 @@
 #include <string>
 
 #include "distributed/environment.h"
+#include "distributed/sockets.h"
 #include "distributed/worker.h"
 
 namespace crema {
@@ -23,12 +24,17 @@ class JoinLog {
   // To be asked again and again: tells when the coordinator is lost, found, or not there at all. `no_place`: what the
   // coordinator said where it has none. `has_trained`: this worker was part of the training before.
   void Tell(Worker::Phase phase, std::string no_place, bool has_trained, bool has_keys);
+  // Likewise: tells of each kind of loss between this worker and others when it has happened first.
+  void Tell(const PeerLosses& losses);
+  // At the end: of all, where there were any.
+  void Summarize(const PeerLosses& losses) const;
 
  private:
   const std::string endpoint_;
   const std::function<void(const std::string&)> log_;
   bool joining_ = true;
   std::string no_place_;
+  PeerLosses told_losses_;
   Milliseconds told_ = Now();
 };
 

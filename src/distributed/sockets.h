@@ -64,6 +64,14 @@ class ServerSockets {
   uint64_t malformed_ = 0, unsent_ = 0;
 };
 
+// What did not get through between this worker and others so far.
+struct PeerLosses {
+  uint64_t malformed = 0;  // messages that cannot be read
+  uint64_t unsent = 0;     // messages for those who are no peers any more, or take nothing
+  uint64_t bad_peers = 0;  // addresses that are none, or to which no socket can be connected
+  uint64_t early = 0;      // Worker::early_dropped
+};
+
 // Used by one thread, but for Wake.
 class WorkerSockets {
  public:
@@ -91,6 +99,10 @@ class WorkerSockets {
   // The route is empty for the coordinator's messages; PeerSockets::Receive says what it is for the others'.
   void Receive(Milliseconds timeout, const OnReceived& handler);
   void Wake() const { wake_.Signal(); }
+  // All but `early`.
+  PeerLosses losses() const {
+    return peers_ ? PeerLosses{peers_->malformed(), peers_->unsent(), peers_->bad_peers(), 0} : PeerLosses{};
+  }
 
  private:
   zmq::socket_t Connect(const std::string& name);

@@ -41,6 +41,8 @@ void WorkerService::Serve() {
         const bool stop = stop_;
         if (new_peers_) sockets_->AddPeers(std::move(new_peers_));
         if (reconnect) sockets_->Reconnect();
+        losses_ = sockets_->losses();
+        losses_.early = worker_.early_dropped();
         collect(lock);
         if (stop) return;
       }
@@ -82,6 +84,11 @@ void WorkerService::Do(const std::function<void(Worker&)>& action) {
     action(worker_);
   }
   sockets_->Wake();
+}
+
+PeerLosses WorkerService::losses() {
+  const std::lock_guard lock(mutex_);
+  return losses_;
 }
 
 void WorkerService::AddPeers(std::unique_ptr<PeerSockets> peers) {

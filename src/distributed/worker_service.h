@@ -34,6 +34,8 @@ class WorkerService {
   void Do(const std::function<void(Worker&)>& action);
   // Other workers are spoken with by these from now on.
   void AddPeers(std::unique_ptr<PeerSockets> peers);
+  // Of what was sent and received before the last message.
+  PeerLosses losses();
 
  private:
   void Serve();
@@ -42,6 +44,7 @@ class WorkerService {
   Worker worker_;  // under mutex_
   std::unique_ptr<WorkerSockets> sockets_;
   std::unique_ptr<PeerSockets> new_peers_;  // under mutex_
+  PeerLosses losses_;                       // under mutex_
   std::exception_ptr error_;                // under mutex_
   std::condition_variable happened_;
   bool stop_ = false;  // under mutex_
