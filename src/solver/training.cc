@@ -159,6 +159,7 @@ float Solver::Impl::Iterate(uint64_t step) {
   if (!hogwild) {
     losses.Add(loss);
     if (rank == 0) WarnOfZeroLosses(zero_losses_.Look(iteration, loss, *net));
+    if (rank == 0) WarnOfZeroLosses(zero_losses_.LookBelowZero(loss, *net));
     if (rank == 0 && options.role == Role::kAlone && DueEvery(param.display())) {
       TellDisplay(rate, OutputValues(*net));
       if (shows_sizes) Tell(&Observer::OnMeanSizes, MeanSizesOf(*net, iteration, param.iter_size() * ranks));

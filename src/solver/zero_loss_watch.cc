@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/listed.h"
+#include "graph/program.h"
 
 namespace crema {
 
@@ -22,6 +23,25 @@ std::string ZeroLossWatch::Look(int iteration, float loss, const Net& net) {
     }
   }
   return ++watched_ == kTelling ? End() : "";
+}
+
+std::string ZeroLossWatch::LookBelowZero(float loss, const Net& net) {
+  if (told_below_zero_ || !(loss < 0)) return "";
+  const Graph& graph = net.compiled().graph;
+  for (const Node& node : graph.nodes) {
+    if (node.type->name != "SigmoidCrossEntropyLoss") continue;
+    const std::string& top = graph.values[node.tops[0]].name;
+    for (const NetOutput& output : net.outputs()) {
+      if (output.name != top || output.value.count() != 1 || !(output.value.value(0) < 0)) continue;
+      told_below_zero_ = true;
+      return "the loss of layer \"" + node.name() +
+             "\" (SigmoidCrossEntropyLoss) is below 0, which targets from 0 to 1 never make it, so that it has no "
+             "lowest value: scale images to that range (transform_param { scale: 0.00392156863 }), and labels of -1 "
+             "and "
+             "1 by a Power layer (power_param { scale: 0.5 shift: 0.5 })";
+    }
+  }
+  return "";
 }
 
 std::string ZeroLossWatch::End() {

@@ -89,6 +89,28 @@ TEST_F(SmallTraining, TellsWhereTheLossStaysZero) {
       << recorder_.notices;
 }
 
+// Class 2 is no answer of yes or no.
+TEST_F(SmallTraining, TellsWhereALossIsBelowItsLowest) {
+  const auto train = [&](const std::string& target) {
+    folder_.Write("net.prototxt",
+                  std::string(kSmallNet).substr(0, std::string(kSmallNet).find("layer { name: \"accuracy\"")) +
+                      "layer { name: \"answer\" type: \"InnerProduct\" bottom: \"ip2\" top: \"answer\" "
+                      "inner_product_param { num_output: 1 weight_filler { type: \"xavier\" } } }\n"
+                      "layer { name: \"target\" type: \"Power\" bottom: \"label\" top: \"target\" " +
+                      target +
+                      " }\nlayer { name: \"loss\" type: \"SigmoidCrossEntropyLoss\" bottom: \"answer\" bottom: "
+                      "\"target\" top: \"loss\" }\n");
+    Train("base_lr: 0.1", 150);
+  };
+  train("power_param { scale: 10 }");
+  const std::string told = "the loss of layer \"loss\" (SigmoidCrossEntropyLoss) is below 0";
+  const size_t at = recorder_.notices.find(told);
+  ASSERT_NE(at, std::string::npos) << recorder_.notices;
+  EXPECT_EQ(recorder_.notices.find(told, at + 1), std::string::npos) << recorder_.notices;
+  train("power_param { scale: 0.5 }");
+  EXPECT_EQ(recorder_.notices.find(told), std::string::npos) << recorder_.notices;
+}
+
 TEST_F(SmallTraining, TellsOfClippingAndSteps) {
   std::string text = SolverText("clip_gradients: 0.001", 4);
   text.replace(text.find("\"fixed\""), 7, "\"multistep\" gamma: 0.5 stepvalue: 1 stepvalue: 3");
