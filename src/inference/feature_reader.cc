@@ -44,13 +44,18 @@ std::unique_ptr<CompiledNet> ForMoreRows(const Net& net, const NetOptions& optio
   }
 }
 
-// Whether the blob's first axis counts rows of inputs, and not by chance as many others, such as steps.
-bool CountsRows(const CompiledNet& for_more, const std::string& name, int64_t rows) {
-  int64_t found = rows + 1;
+// Whether the first axis of the blob, of `shape`, counts rows of inputs, and not by chance as many others, such as
+// steps: then it is another one that is longer where there are more.
+bool CountsRows(const CompiledNet& for_more, const std::string& name, const Shape& shape, int64_t rows) {
+  const Shape* longer = nullptr;
   for (const Value& value : for_more.graph.values) {  // the last one under the name
-    if (value.name == name && value.spec.shape.axes() > 0) found = value.spec.shape[0];
+    if (value.name == name) longer = &value.spec.shape;
   }
-  return found == rows + 1;
+  if (!longer || longer->axes() != shape.axes() || (*longer)[0] != rows) return true;
+  for (int axis = 1; axis < shape.axes(); ++axis) {
+    if (shape[axis] == rows && (*longer)[axis] == rows + 1) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -69,7 +74,7 @@ FeatureReader::FeatureReader(const Net& net, const NetOptions& options, int64_t 
     bool counts_rows = shape.axes() > 0 && shape[0] == rows && shape.count() > 0;
     if (counts_rows && rows > 1) {
       if (!for_more) for_more = ForMoreRows(net, options, rows);
-      counts_rows = !for_more || CountsRows(*for_more, name, rows);
+      counts_rows = !for_more || CountsRows(*for_more, name, shape, rows);
     }
     if (!counts_rows) {
       throw UserError(

@@ -93,9 +93,13 @@ bool ReadsIndices(const Node& node, int bottom) {
   return !node.setup->has_gradient(bottom);
 }
 
-// Layers to which not what is in the bottom matters, but its size.
-bool ReadsSize(const std::string& type) {
-  return type == "Crop" || type == "Interp" || type == "Silence" || type == "ContinuationIndicator";
+// Layers to which not what is in the bottom matters, but its size, and such as take images without handing gradients to
+// them.
+bool ReadsNoIndices(const Node& node) {
+  static constexpr std::string_view kTypes[] = {
+      "AutoCrop", "ContinuationIndicator", "Crop", "Downsample", "Interp", "MultiStageMeanfield", "Resample",
+      "Silence",  "SpatialTransformer"};
+  return std::find(std::begin(kTypes), std::end(kTypes), node.type->name) != std::end(kTypes);
 }
 
 // Of the value, also behind layers that move its elements.
@@ -104,7 +108,7 @@ void FindReaders(const Graph& graph, const Value& value, Readers* readers) {
     const Node& node = graph.nodes[use.node];
     if (node.setup->moves_elements() && node.setup->has_gradient(use.bottom)) {
       for (const int top : node.tops) FindReaders(graph, graph.values[top], readers);
-    } else if (!ReadsSize(node.type->name)) {
+    } else if (!ReadsNoIndices(node)) {
       (ReadsIndices(node, use.bottom) ? readers->of_indices : readers->of_numbers) = true;
     }
   }
@@ -115,7 +119,7 @@ bool HoldsIndices(const Graph& graph, const std::string& input) {
     if (value.name != input || value.version != 0) continue;
     for (const Value::Use& use : value.uses) {
       const Node& node = graph.nodes[use.node];
-      if (!ReadsSize(node.type->name) && ReadsIndices(node, use.bottom)) return true;
+      if (!ReadsNoIndices(node) && ReadsIndices(node, use.bottom)) return true;
     }
     Readers readers;
     FindReaders(graph, value, &readers);

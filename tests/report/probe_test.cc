@@ -87,6 +87,21 @@ layer {
   EXPECT_EQ(moved.blobs[1].head[1], static_cast<float>(ProbeValue(1, 1001)));
 }
 
+// Some layers take images without a gradient.
+TEST(Probe, FillsImagesWithNumbersWhoeverReadsThem) {
+  const NetFile file = ParseNet(R"(
+layer { name: "image" type: "Input" top: "image" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
+layer { name: "small" type: "Input" top: "small" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 4 } } }
+layer { name: "grown" type: "Resample" bottom: "small" bottom: "image" top: "grown" }
+layer { name: "less" type: "Downsample" bottom: "image" bottom: "small" top: "less" }
+)",
+                                "image.prototxt");
+  const ProbeResult result = Probe(file, ProbeOptions());
+  ASSERT_EQ(result.blobs[0].name, "image");
+  EXPECT_EQ(result.blobs[0].head[1], static_cast<float>(ProbeValue(1, 1000)));
+  EXPECT_EQ(result.blobs[1].head[1], static_cast<float>(ProbeValue(1, 1001)));
+}
+
 TEST(Probe, FillsInputsAndReportsLastValues) {
   const ProbeResult result = Probe(ParseNet(kProbedNet, "tiny.prototxt"), TinyOptions());
   ASSERT_EQ(result.blobs.size(), 5u);
