@@ -233,6 +233,20 @@ TEST_F(Extract, WritesSeveralBlobsAsHdf5) {
   EXPECT_TRUE(Run({"--output=h.h5"}, "again.prototxt").Says("\"loss\" is scalar, and has no row for each"));
 }
 
+// A batch that is written into the net: with an image more each row would be longer.
+TEST_F(Extract, KnowsRowsOfAReshape) {
+  folder_.Write("rows.prototxt",
+                "layer { name: \"d\" type: \"Input\" top: \"data\"\n"
+                "  input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } transform_param { scale: 0.00392156863 } }\n"
+                "layer { name: \"score\" type: \"InnerProduct\" bottom: \"data\" top: \"score\"\n"
+                "  inner_product_param { num_output: 3 } }\n"
+                "layer { name: \"rows\" type: \"Reshape\" bottom: \"data\" top: \"rows\"\n"
+                "  reshape_param { shape { dim: 4 dim: -1 } } }\n");
+  const std::vector<Row> rows = Rows({"--blob=rows", "--batch=4", "images"}, "rows.prototxt");
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[3].record, "images/red/2.png");
+}
+
 TEST_F(Extract, WritesADatabaseThatANetTrainsOn) {
   const Finished run = Run({"--blob=score", "--output=scores_lmdb", "images"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
