@@ -190,14 +190,16 @@ int Run(const CommandLine& line) {
   MakeOutputFolder(request.output);
   const PrefixLock lock = Lock(request.output);
   lock.RemoveUnfinished();
-  const bool resume = WriteOutputFolder(request.output, files, FLAGS_force);
+  const FoundFolder found = WriteOutputFolder(request.output, files, FLAGS_force);
   std::cout << dataset.labels.size() << " classes, " << dataset.train_count << " images to train with, "
             << dataset.validation_count << " to validate with";
   if (!dataset.broken.empty()) std::cout << "; " << dataset.broken.size() << " that cannot be read are left out";
   std::cout << "\n" << CountsTable(dataset.counts);
-  std::cout << "\n" << (resume ? "going on with " : "wrote ") << request.output << std::endl;
+  std::cout << "\n" << (found.same_request ? "going on with " : "wrote ") << request.output;
+  if (!found.moved_from.empty()) std::cout << ", which was " << found.moved_from << "; its files now say so";
+  std::cout << std::endl;
 
-  const TrainingResult result = Train(line, request.output + "/solver.prototxt", resume);
+  const TrainingResult result = Train(line, request.output + "/solver.prototxt", found.same_request);
   if (result.stopped_early) {
     std::cout << "stopped; the same command goes on\n";
     return result.failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;

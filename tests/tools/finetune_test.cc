@@ -176,9 +176,69 @@ TEST_F(Finetune, FilesOfAnotherRequestAreNotReplaced) {
   ASSERT_EQ(Run("out", {"--from_scratch", "--epochs=1"}).exit_code, 0);
   const Finished other = Run("out", {"--from_scratch", "--epochs=2"});
   EXPECT_EQ(other.exit_code, 2);
+  EXPECT_TRUE(other.Says("says `max_iter: 5`, and this request `max_iter: 10`: ")) << other.err;
   EXPECT_TRUE(other.Says("holds files of another request or of other images, or edited ones (solver.prototxt)"))
       << other.err;
+  EXPECT_TRUE(other.Says("crema train --solver=" + (folder_ / "out/solver.prototxt").string())) << other.err;
   EXPECT_EQ(Run("out", {"--from_scratch", "--epochs=2", "--force"}).exit_code, 0);
+}
+
+// As after an upgrade: the model and its weights lie elsewhere, and so does the folder that is copied.
+TEST_F(Finetune, GoesOnInAnotherPlace) {
+  ASSERT_EQ(Run("start", {"--from_scratch", "--epochs=1"}).exit_code, 0);
+  const auto tune = [&](const std::string& version, const std::string& output, std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {"crema",
+                                      "finetune",
+                                      "--model=" + version + "/train_val.prototxt",
+                                      "--weights=" + version + "/colours.caffemodel",
+                                      "--data=photos",
+                                      "--output=" + output,
+                                      "--threads=1",
+                                      "--epochs=200",
+                                      "--patience=0",
+                                      "--lr=0.02"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  fs::create_directories(folder_ / "v1");
+  fs::copy_file(folder_ / "model/train_val.prototxt", folder_ / "v1/train_val.prototxt");
+  fs::copy_file(folder_ / "start/snapshots/model_best.caffemodel", folder_ / "v1/colours.caffemodel");
+  {
+    Running running(tune("v1", "out"), {.folder = folder_.path()});
+    ASSERT_TRUE(running.WaitFor("Snapshotting solver state", 2)) << running.Err();
+    running.Signal(SIGINT);
+    EXPECT_EQ(running.Wait().exit_code, 0) << running.Err();
+  }
+  fs::copy(folder_ / "v1", folder_ / "v2");
+  folder_.Write("v2/colours.caffemodel", "other ones");
+  Finished run = RunProgram(tune("v2", "out"), {.folder = folder_.path()});
+  EXPECT_EQ(run.exit_code, 2);
+
+  fs::copy(folder_ / "start/snapshots/model_best.caffemodel", folder_ / "v2/colours.caffemodel",
+           fs::copy_options::overwrite_existing);
+  fs::rename(folder_ / "v1", folder_ / "v3");
+  fs::copy(folder_ / "out", folder_ / "copy", fs::copy_options::recursive);
+  folder_.Write("copy/solver.prototxt", "# mine\n" + ReadText(folder_ / "copy/solver.prototxt"));
+  const std::string left = ReadText(folder_ / "out/solver.prototxt");
+  run = RunProgram(tune("v2", "copy"), {.folder = folder_.path()});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.Says("Resuming from " + (folder_ / "copy/snapshots/model_iter_").string())) << run.err;
+  EXPECT_NE(run.out.find("which was " + (folder_ / "out").string()), std::string::npos) << run.out;
+  EXPECT_TRUE(fs::exists(folder_ / "copy/snapshots/model_iter_1000.caffemodel"));
+  EXPECT_FALSE(fs::exists(folder_ / "out/snapshots/model_iter_1000.caffemodel"));
+  const std::string solver = ReadText(folder_ / "copy/solver.prototxt");
+  EXPECT_TRUE(solver.starts_with("# mine\n"));
+  EXPECT_NE(solver.find("weights: \"" + (folder_ / "v2/colours.caffemodel\"").string()), std::string::npos) << solver;
+  EXPECT_EQ(ReadText(folder_ / "copy/train_val.prototxt").find((folder_ / "out/").string()), std::string::npos);
+  EXPECT_EQ(ReadText(folder_ / "out/solver.prototxt"), left);
+
+  // Edited in a third place: the command that goes on would write to the second.
+  fs::rename(folder_ / "copy", folder_ / "edited");
+  run = RunProgram(tune("v2", "edited", {"--seed=9"}), {.folder = folder_.path()});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_TRUE(run.Says("solver.prototxt trains elsewhere (snapshot_prefix: \"" + (folder_ / "copy/").string()))
+      << run.err;
+  EXPECT_FALSE(run.Says("--snapshot=auto")) << run.err;
 }
 
 TEST_F(Finetune, LearnsFromDatabases) {
