@@ -72,15 +72,17 @@ FeatureReader::FeatureReader(const Net& net, const NetOptions& options, int64_t 
     if (batch_ == 0 && shape.axes() > 0) batch_ = shape[0];
     const int64_t rows = batch_ * views_;
     bool counts_rows = shape.axes() > 0 && shape[0] == rows && shape.count() > 0;
+    std::string why;
     if (counts_rows && rows > 1) {
       if (!for_more) for_more = ForMoreRows(net, options, rows);
       counts_rows = !for_more || CountsRows(*for_more, name, shape, rows);
+      why = ", as it is another axis that is longer where there are more of them";
     }
     if (!counts_rows) {
       throw UserError(
           "blob \"" + name + "\" is " + shape.ToString() + ", and has no row for each " +
           (batch_ > 0 ? "of the " + std::to_string(rows) + (views_ > 1 ? " views" : " records") : "record") +
-          " of a batch; choose one whose first axis counts them");
+          " of a batch" + why + "; choose one whose first axis counts them");
     }
     blobs_.push_back({name, Shape(std::vector<int64_t>(shape.dims().begin() + 1, shape.dims().end()))});
     blobs_.back().probabilities = shape.axes() > 1 && shape[1] == 1 && TypeOfMaker(net, name) == "Sigmoid";
