@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <utility>
 
+#include "compiler/selection.h"
 #include "crema/error.h"
 #include "data/ordered_work.h"
 #include "data/transform.h"
 #include "graph/batch_norm_modes.h"
 #include "graph/program.h"
 #include "inference/own_images.h"
+#include "report/assumed_inputs.h"
 
 namespace crema {
 
@@ -18,6 +21,41 @@ namespace {
 
 constexpr uint64_t kUsualRows = 32;
 constexpr int64_t kInfoNumbers = 3;  // of an image: height and width as the net sees it, what it was scaled by
+
+// Of the file, which may be wrong: {} then.
+Shape ShapeOf(const DummyDataParameter& param, int top) {
+  const auto at = [top](const auto& values) { return values.size() == 1 ? 0 : top; };
+  if (param.shape_size() > 0) {
+    if (at(param.shape()) >= param.shape_size()) return {};
+    const auto& dims = param.shape(at(param.shape())).dim();
+    return Shape(std::vector<int64_t>(dims.begin(), dims.end()));
+  }
+  Shape shape{0, 0, 0, 0};
+  int axis = 0;
+  for (const auto* extents : {&param.num(), &param.channels(), &param.height(), &param.width()}) {
+    if (at(*extents) >= extents->size()) return {};
+    shape.set(axis++, extents->Get(at(*extents)));
+  }
+  return shape;
+}
+
+// What DummyData layers make for each image of the file's `batch`, for `rows` of them.
+BlobShapes DummyShapes(const NetFile& file, const NetOptions& options, int64_t batch, int64_t rows) {
+  const NetState state = StateOf(file.net, options);
+  BlobShapes shapes;
+  for (const LayerParameter& layer : file.net.layer()) {
+    if (layer.type() != "DummyData" || !TakesPart(state, layer)) continue;
+    for (int top = 0; top < layer.top_size(); ++top) {
+      Shape shape = ShapeOf(layer.dummy_data_param(), top);
+      const auto given = [&](const auto& entry) { return entry.first == layer.top(top); };
+      if (shape.axes() == 0 || shape[0] != batch || std::any_of(options.shapes.begin(), options.shapes.end(), given))
+        continue;
+      shape.set(0, rows);
+      shapes.emplace_back(layer.top(top), shape);
+    }
+  }
+  return shapes;
+}
 
 }  // namespace
 
@@ -171,7 +209,15 @@ void ImageRunner::CheckViews(const ScoringNet& scoring, const ImageItems& items)
 void ImageRunner::Compile(const ScoringNet& scoring, const ImageSize& input) {
   options_.net.shapes.emplace_back(input_, Shape{rows(), input.channels, input.height, input.width});
   if (!image_info_.empty()) options_.net.shapes.emplace_back(image_info_, Shape{options_.batch, kInfoNumbers});
-  net_ = std::make_unique<Net>(scoring.file, options_.net);
+  try {
+    net_ = std::make_unique<Net>(scoring.file, options_.net);
+  } catch (const UserError&) {
+    // What is made up beside the images was for as many as the file's own batch has.
+    BlobShapes shapes = DummyShapes(scoring.file, options_.net, scoring.batch, rows());
+    if (shapes.empty()) throw;
+    std::move(shapes.begin(), shapes.end(), std::back_inserter(options_.net.shapes));
+    net_ = std::make_unique<Net>(scoring.file, options_.net);
+  }
 }
 
 std::vector<Diagnostic> ImageRunner::warnings() const {

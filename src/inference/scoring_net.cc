@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/listed.h"
 #include "base/paths.h"
 #include "compiler/selection.h"
 #include "crema/error.h"
+#include "inference/needed_layers.h"
 #include "report/assumed_inputs.h"
 
 namespace crema {
@@ -19,7 +21,7 @@ namespace {
 class Conversion {
  public:
   Conversion(NetFile file, const std::string& path, const NetOptions& options)
-      : path_(path), state_(StateOf(file.net, options)), outputs_(options.outputs) {
+      : path_(path), state_(StateOf(file.net, options)), outputs_(options.outputs), shapes_(options.shapes) {
     state_.set_phase(TEST);
     net_.file = std::move(file);
     net_.folder = DirectoryOf(path);
@@ -27,29 +29,15 @@ class Conversion {
 
   ScoringNet Run() {
     FindImageInfo();
-    std::vector<int> inputs, readers;  // inputs: a layer for each of its tops
-    for (int i = 0; i < net_.file.net.layer_size(); ++i) {
-      const LayerParameter& layer = net_.file.net.layer(i);
-      if (!TakesPart(state_, layer)) continue;
-      if (ReadsData(layer)) readers.push_back(i);
-      if (layer.type() != "Input") continue;
-      for (const std::string& top : layer.top()) {
-        if (top != net_.image_info) inputs.push_back(i);
-      }
+    std::vector<Source> sources = Sources();
+    if (sources.size() > 1 && !outputs_.empty()) {
+      std::vector<std::string> needed = outputs_;
+      if (!net_.image_info.empty()) needed.push_back(net_.image_info);
+      KeepWhatIsNeeded(needed, state_, path_, &net_.file.net);
+      sources = Sources();
     }
-    if (inputs.size() == 1 && readers.empty()) {
-      TakeInput(inputs[0]);
-    } else if (inputs.empty() && readers.size() == 1) {
-      ReplaceReader(readers[0]);
-    } else {
-      const size_t count = inputs.size() + readers.size();
-      throw UserError(Location{path_},
-                      count == 0
-                          ? "has no input for images: expected one Input layer, or in TEST one data layer" + LeftOut()
-                          : "has " + std::to_string(count) +
-                                " inputs; expected one blob of an Input layer, or in TEST one data layer: images can "
-                                "go into one blob only");
-    }
+    if (sources.size() != 1) throw UserError(Location{path_}, DoubtAbout(sources));
+    sources[0].is_input ? TakeInput(sources[0]) : ReplaceReader(sources[0].layer);
     if (!net_.transform.mean_file().empty()) {
       net_.transform.set_mean_file(FindFile(net_.transform.mean_file(), {DirectoryOf(path_)}));
     } else {
@@ -59,6 +47,41 @@ class Conversion {
   }
 
  private:
+  // A blob of an Input layer, or a layer that reads data with the first of its blobs.
+  struct Source {
+    int layer = 0;
+    std::string blob;
+    bool is_input = false;
+  };
+
+  // What comes into the net, but the sizes of images.
+  std::vector<Source> Sources() const {
+    std::vector<Source> sources;
+    for (int i = 0; i < net_.file.net.layer_size(); ++i) {
+      const LayerParameter& layer = net_.file.net.layer(i);
+      if (!TakesPart(state_, layer)) continue;
+      if (ReadsData(layer)) sources.push_back({i, layer.top_size() > 0 ? layer.top(0) : "", false});
+      if (layer.type() != "Input") continue;
+      for (const std::string& top : layer.top()) {
+        if (top != net_.image_info) sources.push_back({i, top, true});
+      }
+    }
+    return sources;
+  }
+
+  std::string DoubtAbout(const std::vector<Source>& sources) const {
+    if (sources.empty()) {
+      return "has no input for images: expected one Input layer, or in TEST one data layer" + LeftOut();
+    }
+    std::vector<std::string> blobs;
+    for (const Source& source : sources) blobs.push_back(source.blob);
+    const std::string needs = "; images can go into one blob only";
+    const std::string list = std::to_string(sources.size()) + " inputs, " + Listed(blobs, {.quoted = true});
+    if (!outputs_.empty()) return "needs " + list + " for " + Listed(outputs_, {.quoted = true}) + needs;
+    return "has " + list + "; expected one blob of an Input layer, or in TEST one data layer" + needs +
+           "; a blob that needs one of them alone can be named with --blob=NAME";
+  }
+
   LayerParameter* Layer(int i) { return net_.file.net.mutable_layer(i); }
 
   Location Where(int i, std::string_view field = {}) const {
@@ -93,15 +116,16 @@ class Conversion {
     }
   }
 
-  void TakeInput(int i) {
-    LayerParameter* layer = Layer(i);
-    for (const std::string& top : layer->top()) {
-      if (top != net_.image_info) net_.input = top;
-    }
+  void TakeInput(const Source& source) {
+    LayerParameter* layer = Layer(source.layer);
+    net_.input = source.blob;
     net_.has_shape = layer->input_param().shape_size() > 0;
+    if (net_.has_shape && layer->input_param().shape(0).dim_size() > 0) {
+      net_.batch = layer->input_param().shape(0).dim(0);
+    }
     net_.says_transform = layer->has_transform_param();
     net_.transform = layer->transform_param();
-    net_.transform_at = Where(i, "transform_param");
+    net_.transform_at = Where(source.layer, "transform_param");
   }
 
   void ReplaceReader(int i) {
@@ -114,22 +138,29 @@ class Conversion {
               "measured by crema test, and crema detect shows what it finds with its deploy net, whose Input "
               "layer takes the place of this one");
     }
+    if (layer->top_size() < 1) throw UserError(Where(i), "layer \"" + layer->name() + "\" has no top");
+    net_.input = layer->top(0);
     const bool of_pixels = layer->type() == "DenseImageData" || layer->type() == "ImageSegData";  // labels
-    if (layer->type() != "Data" && layer->type() != "ImageData" && layer->type() != "MemoryData" && !of_pixels) {
+    // Of records of any kind who runs the net says the shape, and makes the values ready.
+    const bool of_arrays = layer->type() == "HDF5Data" || layer->type() == "VideoData";
+    const bool shape_given =
+        std::any_of(shapes_.begin(), shapes_.end(), [this](const auto& given) { return given.first == net_.input; });
+    const bool of_images = layer->type() == "Data" || layer->type() == "ImageData" || layer->type() == "MemoryData";
+    if (!of_images && !of_pixels && !(of_arrays && shape_given)) {
       // What feeds a net with these has no other way in.
-      const bool runs_itself = layer->type() == "VideoData" || layer->type() == "HDF5Data";
       throw UserError(
           Where(i, "type"),
           "layer \"" + layer->name() + "\" (" + layer->type() +
               ") gives no images with one class each, as Data, ImageData, MemoryData and Input do: " +
-              (runs_itself ? "crema test measures the net on what this layer reads in TEST, and crema extract "
-                             "--blob=NAME, without images, writes what the net makes of each record of it"
-                           : "use the deploy net"));
+              (of_arrays ? "crema test measures the net on what this layer reads in TEST, and crema extract "
+                           "--blob=NAME, without images, writes what the net makes of each record of it; to give it "
+                           "other records, or export it, say their shape, --shape=" +
+                               net_.input + "=N,..."
+                         : "use the deploy net"));
     }
-    if (layer->top_size() < 1) throw UserError(Where(i), "layer \"" + layer->name() + "\" has no top");
-    net_.input = layer->top(0);
     net_.reader = layer->type();
-    net_.says_transform = true;
+    net_.batch = BatchOf(*layer);
+    net_.says_transform = !of_arrays || layer->has_transform_param();
     net_.transform = layer->transform_param();
     net_.transform_at = Where(i, "transform_param");
     if (layer->type() == "Data") {
@@ -163,6 +194,17 @@ class Conversion {
     }
     *layer = std::move(input);
     RemoveReadersOf(&labels);
+  }
+
+  // Of whichever block the layer has.
+  static int64_t BatchOf(const LayerParameter& layer) {
+    const std::string& type = layer.type();
+    if (type == "Data") return layer.data_param().batch_size();
+    if (type == "MemoryData") return layer.memory_data_param().batch_size();
+    if (type == "DenseImageData") return layer.dense_image_data_param().batch_size();
+    if (type == "HDF5Data") return layer.hdf5_data_param().batch_size();
+    if (type == "VideoData") return layer.video_data_param().batch_size();
+    return layer.image_data_param().batch_size();
   }
 
   // As a layer that reads image files resizes them.
@@ -217,9 +259,7 @@ class Conversion {
       if (i == loss) {
         ReplaceLoss(i);
       } else {
-        Layer(i)->clear_include();
-        Layer(i)->clear_exclude();
-        Layer(i)->add_exclude()->set_phase(state_.phase());
+        LeaveOut(state_.phase(), Layer(i));
       }
     }
     const auto sequences = std::find_if(removed_.begin(), removed_.end(), [&](int i) {
@@ -282,6 +322,7 @@ class Conversion {
   std::string path_;
   NetState state_;
   const std::vector<std::string> outputs_;  // empty: scores are needed
+  const BlobShapes shapes_;
   ScoringNet net_;
   std::vector<int> removed_;
 };

@@ -2,6 +2,7 @@
 #ifndef CREMA_INFERENCE_SCORING_NET_H_
 #define CREMA_INFERENCE_SCORING_NET_H_
 
+#include <cstdint>
 #include <string>
 
 #include "crema/data.pb.h"
@@ -14,6 +15,7 @@ struct ScoringNet {
   NetFile file;
   std::string input;       // blob of the images
   bool has_shape = false;  // the file says the input's shape
+  int64_t batch = 0;       // of the input as the file says; 0: it does not
   // Blob of the images' sizes, which Proposal and DetectionOutput read (im_info of Faster R-CNN); empty: there is none.
   std::string image_info;
   // How images are made ready, as the Input layer of a deploy net says, or the data layer that the input stands for.
@@ -31,9 +33,10 @@ struct ScoringNet {
 
 // Of a deploy net, itself. Of a net for training, what remains of its TEST form without labels: an Input layer in place
 // of the data layer, images that pass through MixUp, and probabilities in place of SoftmaxWithLoss; scores are then
-// these, or else what Accuracy reads. `path` is the file's, `options` says level and stages. Throws UserError where the
-// file has no input for images, or several, where a net for training has no scores and options.outputs names nothing
-// else to look at, and where one of these is made of labels.
+// these, or else what Accuracy reads. Of a net with several inputs, what options.outputs need. `path` is the file's,
+// `options` says level and stages, and the shape of an input in place of HDF5Data or VideoData. Throws UserError where
+// the file has no input for images, or several that are needed, where a net for training has no scores and
+// options.outputs names nothing else to look at, and where one of these is made of labels.
 ScoringNet MakeScoringNet(NetFile file, const std::string& path, const NetOptions& options);
 
 // SoftmaxWithLoss, weighted and FocalLoss by its names: losses whose first bottoms are scores of classes and labels.

@@ -190,6 +190,24 @@ void SetVersions(ModelProto* model) {
   }
 }
 
+bool Reads(const GraphProto& graph, const std::string& name) {
+  const auto reads = [&](const NodeProto& node) {
+    return std::count(node.input().begin(), node.input().end(), name) > 0 ||
+           std::any_of(node.attribute().begin(), node.attribute().end(), [&](const AttributeProto& attribute) {
+             return attribute.has_g() && Reads(attribute.g(), name);
+           });
+  };
+  return std::any_of(graph.node().begin(), graph.node().end(), reads);
+}
+
+// A net keeps all its inputs, and who runs a file would have to give each a value.
+void LeaveOutUnreadInputs(GraphProto* graph) {
+  auto* const inputs = graph->mutable_input();
+  inputs->erase(std::remove_if(inputs->begin(), inputs->end(),
+                               [&](const ValueInfoProto& input) { return !Reads(*graph, input.name()); }),
+                inputs->end());
+}
+
 void CheckSize(size_t bytes) {
   if (bytes <= INT_MAX) return;
   throw UserError("the file would have " + FormatBytes(bytes) +
@@ -220,6 +238,7 @@ OnnxModel MakeOnnxModel(const NetFile& file, const std::vector<LayerWeights>& we
   model.set_producer_name("crema");
   model.set_producer_version(CREMA_VERSION);
   *model.mutable_graph() = WriteGraph(net, options, &result.notes);
+  if (!options.outputs.empty()) LeaveOutUnreadInputs(model.mutable_graph());
   SetVersions(&model);
   if (model.graph().output_size() == 0) throw UserError("nothing comes out of the net, so there is nothing to export");
   CheckSize(model.ByteSizeLong());

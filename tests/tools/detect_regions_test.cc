@@ -130,7 +130,7 @@ TEST_F(DetectRegions, SaysMistakes) {
   EXPECT_TRUE(
       Run({"wide.png"}).Says("has a Proposal layer but no DetectionOutput, and its outputs are \"prob 300x3\""));
   WriteNet(std::string(kInputs) + "input: \"more\" input_shape { dim: 1 }\n" + kLayers);
-  EXPECT_TRUE(Run({"wide.png"}).Says("has 2 inputs; expected one blob of an Input layer"));
+  EXPECT_TRUE(Run({"wide.png"}).Says("has 2 inputs, \"data\", \"more\"; expected one blob of an Input layer"));
 }
 
 }  // namespace

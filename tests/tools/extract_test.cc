@@ -381,7 +381,7 @@ TEST_F(Extract, SaysMistakes) {
                 "layer { name: \"d\" type: \"Input\" top: \"a\" top: \"b\"\n"
                 "  input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }\n"
                 "layer { name: \"s\" type: \"Eltwise\" bottom: \"a\" bottom: \"b\" top: \"s\" }\n");
-  says({"--output=f.csv", "images"}, "has 2 inputs; expected one blob", "two.prototxt");
+  says({"--output=f.csv", "images"}, "has 2 inputs, \"a\", \"b\"; expected one blob", "two.prototxt");
   folder_.Write("ends.prototxt",
                 "layer { name: \"d\" type: \"Input\" top: \"data\"\n"
                 "  input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }\n"
