@@ -9,6 +9,7 @@
 #include "base/paths.h"
 #include "compiler/compiler.h"
 #include "solver/nets.h"
+#include "solver/rates.h"
 #include "solver/snapshot.h"
 
 namespace crema {
@@ -126,6 +127,37 @@ EpochLengths LengthsOf(uint64_t epoch, uint64_t taken, const EpochProgress& prog
   return {.train = iterations, .from_iteration = progress.iteration, .from_epoch = EpochsDone(progress, epoch)};
 }
 
+// Makes a rate that goes by iterations of max_iter go on where it was by epochs: with one that falls to 0 at the same
+// end. Not within a warm-up, nor a cosine that would have begun before the first iteration.
+void KeepRate(const EpochParameter& epochs, const EpochLengths& lengths, SolverParameter* solver) {
+  const double from = lengths.from_iteration, warm_up = WarmUpOf(*solver).iterations;
+  if (!epochs.has_max_iter() || from < warm_up) return;
+  if (solver->lr_policy() == "poly") {
+    const double longer = solver->max_iter() / (epochs.max_iter() * lengths.train);
+    const double base = (double{solver->base_lr()} - solver->min_lr()) * std::pow(longer, double{solver->power()});
+    solver->set_base_lr(static_cast<float>(solver->min_lr() + base));
+  } else if (solver->lr_policy() == "cosine") {
+    const double begins = from - (lengths.from_epoch - warm_up / from * lengths.from_epoch) * lengths.train;
+    if (begins < 0.5) return;
+    solver->clear_rampup_interval();
+    solver->set_warmup_iter(static_cast<int32_t>(std::lround(begins)));
+  }
+}
+
+// Where KeepRate cannot: what the rate is, and was to be. Empty else.
+std::string RateLeap(const SolverFile& file, const SolverParameter& solver, const EpochLengths& lengths) {
+  const int from = lengths.from_iteration;
+  if (from == 0 || !(lengths.from_epoch > 0)) return "";
+  // As in epochs that stay what they were.
+  const SolverParameter before = WithLengths(file, {.train = from / lengths.from_epoch}).solver;
+  const float rate = LearningRateAt(solver, from), wanted = LearningRateAt(before, from);
+  if (std::fabs(rate - wanted) <= 0.02 * wanted) return "";
+  return "the learning rate goes on with " + FormatNumber(rate) + ", where " + FormatNumber(wanted) +
+         " stands at epoch " + FormatNumber(lengths.from_epoch) +
+         ": its course goes by iterations, of which an epoch has another number from here on; as many records in an "
+         "iteration as before (batch_size, iter_size, GPUs) keep it";
+}
+
 }  // namespace
 
 EpochProgress ProgressOf(int iteration, const DataPosition& position) {
@@ -204,6 +236,7 @@ SolverFile WithLengths(const SolverFile& file, const EpochLengths& lengths) {
       }
     }
   }
+  if (lengths.from_iteration > 0) KeepRate(epochs, lengths, &result.solver);
   result.solver.clear_in_epochs();
   return result;
 }
@@ -272,12 +305,15 @@ SolverFile InIterations(const SolverFile& file, const SolverOptions& options, in
   const Diagnostic note = {Diagnostic::Severity::kNote, Place(file),
                            "an epoch is " + std::to_string(train.extent.epoch) + " records of layer \"" + train.layer +
                                "\", " + std::to_string(taken) + " in an iteration" + since + ": " + settings};
+  const auto warn = [&](const std::string& text) {
+    const Diagnostic warning = {Diagnostic::Severity::kWarning, Place(file), text};
+    for (Observer* observer : options.observers) observer->OnNotice(warning);
+  };
   for (Observer* observer : options.observers) observer->OnNotice(note);
+  if (const std::string leap = RateLeap(file, result.solver, lengths); !leap.empty()) warn(leap);
   for (size_t i = 0; i < sources.size(); ++i) {
     const std::string surplus = Surplus(sources[i], result.solver.test_iter(static_cast<int>(i)));
-    if (surplus.empty()) continue;
-    const Diagnostic warning = {Diagnostic::Severity::kWarning, Place(file), surplus};
-    for (Observer* observer : options.observers) observer->OnNotice(warning);
+    if (!surplus.empty()) warn(surplus);
   }
   return result;
 }

@@ -39,7 +39,9 @@ struct EpochLengths {
 void CheckEpochs(const SolverFile& file, Diagnostics* found);
 
 // Without in_epochs, whose lengths its fields have instead: to the nearest iteration, test_iter upwards, at least 1.
-// Throws UserError where a field cannot hold that, or says no length of its own for later epochs.
+// Where epochs are others from an iteration on, base_lr of "poly" and warmup_iter of "cosine" are such that the rate
+// goes on from its place in max_iter epochs; before the first iteration a cosine cannot begin. Throws UserError where a
+// field cannot hold a length, or says no length of its own for later epochs.
 SolverFile WithLengths(const SolverFile& file, const EpochLengths& lengths);
 
 // Whether in_epochs has test_iter: SolverOptions.tests_from_the_first.

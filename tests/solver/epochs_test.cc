@@ -5,6 +5,7 @@
 
 #include "errors.h"
 #include "files.h"
+#include "solver/rates.h"
 #include "solver/training_test.h"
 
 namespace crema {
@@ -156,6 +157,59 @@ TEST_F(Epochs, OfAResumedRunAreCountedByTheRecordsThatWereRead) {
       << recorder_.notices;
   EXPECT_EQ(ends_at(12), 13) << "resumed once more";
   EXPECT_EQ(ends_at(0), 10);
+}
+
+// At epoch 15 of 30 half of a schedule is behind, whatever the iterations of the other half are.
+TEST_F(Epochs, OfAResumedRunKeepThePlaceOfTheRate) {
+  const EpochLengths fewer = {.train = 29, .from_iteration = 870, .from_epoch = 15};
+  const EpochLengths more = {.train = 58, .from_iteration = 435, .from_epoch = 15};
+  const std::vector<std::string> poly = {"lr_policy: \"poly\" power: 1 min_lr: 0.01", "lr_policy: \"poly\" power: 2.5"};
+  const std::vector<std::string> cosine = {"lr_policy: \"cosine\" min_lr: 0.01",
+                                           "lr_policy: \"cosine\" warmup_iter: 40"};
+  const auto expect_same = [this](const std::string& policy, const EpochLengths& lengths) {
+    const SolverFile file = File(policy + " in_epochs { max_iter: 30 }");
+    const SolverParameter then = WithLengths(file, {.train = lengths.from_iteration / lengths.from_epoch}).solver;
+    const SolverParameter now = WithLengths(file, lengths).solver;
+    const double left = now.max_iter() - lengths.from_iteration;  // of 15 epochs
+    for (const double done : {0.0, 0.2, 0.6, 1.0}) {
+      const auto before = static_cast<int>(lengths.from_iteration * (1 + done));
+      const auto after = static_cast<int>(lengths.from_iteration + left * done);
+      EXPECT_NEAR(LearningRateAt(now, after), LearningRateAt(then, before), 1e-4) << policy << " " << done;
+    }
+  };
+  for (const std::string& policy : poly) {
+    expect_same(policy, fewer);
+    expect_same(policy, more);
+  }
+  for (const std::string& policy : cosine) expect_same(policy, fewer);
+}
+
+TEST_F(Epochs, OfAResumedRunSayThatTheRateLeaps) {
+  const auto resume = [this](const std::string& schedule, int batch) {
+    std::string net = kSmallNet;
+    net.replace(net.find("batch_size: 7"), 13, "batch_size: " + std::to_string(batch));
+    folder_.Write("net.prototxt", net);
+    recorder_ = Recorder();
+    SolverOptions options;
+    options.path = folder_ / "solver.prototxt";
+    options.observers = {&recorder_};
+    options.snapshot = folder_ / "snap_iter_9.solverstate";
+    return Solver(File(schedule), options).Train().iteration;
+  };
+  SolverOptions options;
+  options.path = folder_ / "solver.prototxt";
+  Solver(File("snapshot: 9 max_iter: 9"), options).Train();
+  const std::string cosine = "lr_policy: \"cosine\" in_epochs { max_iter: 2.1 }";
+  const std::string warm_up = "warmup_start_lr: 0 in_epochs { max_iter: 3 warmup_iter: 2.1 }";
+  for (const std::string& schedule : {cosine, warm_up}) {
+    resume(schedule, 7);
+    EXPECT_EQ(recorder_.notices.find("goes on with"), std::string::npos) << recorder_.notices;
+    resume(schedule, 3);
+    EXPECT_NE(recorder_.notices.find("the learning rate goes on with 0.0"), std::string::npos) << recorder_.notices;
+    EXPECT_NE(recorder_.notices.find(", where 0.025 stands at epoch 1.05: "), std::string::npos) << recorder_.notices;
+  }
+  resume(cosine, 14);
+  EXPECT_EQ(recorder_.notices.find("goes on with"), std::string::npos) << recorder_.notices;
 }
 
 TEST_F(Epochs, OfARunWhoseDataGrewStayWhenItIsResumedAgain) {
