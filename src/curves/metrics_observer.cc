@@ -11,6 +11,7 @@
 #include <cmath>
 #include <ctime>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <utility>
 #include <vector>
@@ -30,6 +31,9 @@ namespace {
 constexpr int kMostTrainRecords = 1000;  // of a run
 constexpr double kDrawEvery = 2;         // seconds
 constexpr double kDrawingShare = 0.01;   // of the time that training takes
+constexpr double kShortDrawing = 0.1;    // seconds: training waits for it
+constexpr double kLongDrawing = 5;       // seconds: who asked training to stop does not wait for it
+constexpr double kReadRate = 5e6;        // bytes a second, until a drawing has told
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -147,6 +151,7 @@ MetricsObserver::MetricsObserver(MetricsOptions options) : options_(std::move(op
 }
 
 MetricsObserver::~MetricsObserver() {
+  if (drawer_.joinable()) drawer_.join();
   if (made_ && !started_) unlink(path_.c_str());  // training did not begin
   if (started_ && !ended_) Draw(true);            // it failed: the last picture reloads itself no more
   if (fd_ >= 0) close(fd_);
@@ -154,8 +159,10 @@ MetricsObserver::~MetricsObserver() {
 
 void MetricsObserver::Open(const std::string& path) {
   path_ = path;
+  std::error_code ignored;
+  if (absolute_.empty()) absolute_ = std::filesystem::absolute(path, ignored).string();
   made_ = access(path.c_str(), F_OK) != 0;
-  fd_ = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  fd_ = open(absolute_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   if (fd_ < 0) throw EnvironmentError(path + ": cannot be written: " + WriteFailure(errno));
   struct stat info = {};
   const bool regular = fstat(fd_, &info) != 0 || S_ISREG(info.st_mode);
@@ -172,18 +179,40 @@ void MetricsObserver::Open(const std::string& path) {
   }
 }
 
+void MetricsObserver::FollowPath() {
+  struct stat held = {}, named = {};
+  if (fstat(fd_, &held) != 0 || !S_ISREG(held.st_mode)) return;
+  if (stat(absolute_.c_str(), &named) == 0 && named.st_dev == held.st_dev && named.st_ino == held.st_ino) return;
+  const int old = std::exchange(fd_, -1);
+  try {
+    Open(path_);
+  } catch (const std::exception& error) {
+    fd_ = old;
+    Warn(error.what());
+    return;
+  }
+  close(old);
+  start_.iteration = std::max(start_.iteration, last_);
+  WriteStart();
+}
+
+void MetricsObserver::Warn(const std::string& message) {
+  if (!std::exchange(warned_, true) && options_.warn) options_.warn(message);
+}
+
 void MetricsObserver::Write(const std::string& line) {
   if (fd_ < 0) return;
+  if (started_) FollowPath();
+  Append(line);
+}
+
+void MetricsObserver::Append(const std::string& line) {
   // In one piece, so that a reader sees whole lines, and a failure leaves at most one that is not.
   const std::string text = (EndsWithLine(fd_) ? "" : "\n") + line;
   const bool written = WriteAll(fd_, text.data(), text.size());
   if (written && started_) ++records_;
-  if (written || warned_) return;
-  warned_ = true;
-  if (options_.warn) {
-    options_.warn(path_ + ": cannot be written: " + WriteFailure(errno) +
-                  "; training goes on, and its curves may have gaps");
-  }
+  if (written) return;
+  Warn(path_ + ": cannot be written: " + WriteFailure(errno) + "; training goes on, and its curves may have gaps");
 }
 
 double MetricsObserver::Seconds() const { return Now() - started_at_; }
@@ -203,17 +232,23 @@ void MetricsObserver::OnStart(const TrainingStart& start) {
   if (fd_ < 0) return;
   started_ = true;
   stride_ = (std::max(1, start.max_iter) - 1) / kMostTrainRecords + 1;
+  start_ = start;
+  last_ = start.iteration - 1;
+  WriteStart();
+  records_ = 0;
+}
+
+void MetricsObserver::WriteStart() {
   Record record("start");
   record.Text("time", UtcTime());
-  record.Text("net", start.net);
-  record.Text("solver", start.solver);
-  record.Text("type", start.solver_type);
-  record.Text("lr_policy", start.lr_policy);
-  record.Whole("iteration", start.iteration);
-  record.Whole("max_iter", start.max_iter);
-  record.Text("seed", std::to_string(start.seed));
-  Write(record.Line());
-  records_ = 0;
+  record.Text("net", start_.net);
+  record.Text("solver", start_.solver);
+  record.Text("type", start_.solver_type);
+  record.Text("lr_policy", start_.lr_policy);
+  record.Whole("iteration", start_.iteration);
+  record.Whole("max_iter", start_.max_iter);
+  record.Text("seed", std::to_string(start_.seed));
+  Append(record.Line());
 }
 
 void MetricsObserver::OnIteration(const IterationEnd& end) {
@@ -291,24 +326,57 @@ void MetricsObserver::OnEnd(const TrainingEnd& end) {
   record.Seconds(Seconds());
   record.Whole("stopped_early", end.stopped_early ? 1 : 0);
   Write(record.Line());
+  if (end.stopped_early && DrawingTakes() > kLongDrawing) {
+    Warn(options_.curves + ": the end of this run is not drawn, as that takes long; crema curves does it");
+    return;
+  }
   Draw(true);
+}
+
+double MetricsObserver::DrawingTakes() {
+  if (options_.curves.empty() || fd_ < 0) return 0;
+  if (drawer_.joinable()) return kLongDrawing * 2;
+  struct stat info = {};
+  if (drawing_ > 0 || fstat(fd_, &info) != 0) return drawing_;
+  return static_cast<double>(info.st_size) / kReadRate;
 }
 
 void MetricsObserver::Draw(bool last) {
   if (options_.curves.empty() || fd_ < 0 || records_ == 0) return;
+  if (drawer_.joinable()) {
+    if (!last && !drawn_) return;
+    drawer_.join();
+    ReportDrawing();
+  }
+  if (!last && Now() - drawn_at_ < std::max(kDrawEvery, drawing_ / kDrawingShare)) return;
+  if (last || DrawingTakes() <= kShortDrawing) {
+    DrawNow(last);
+    ReportDrawing();
+    return;
+  }
+  drawn_ = false;
+  drawer_ = std::thread([this] {
+    DrawNow(false);
+    drawn_ = true;
+  });
+}
+
+void MetricsObserver::DrawNow(bool last) {
   const double now = Now();
-  if (!last && now - drawn_at_ < std::max(kDrawEvery, drawing_ / kDrawingShare)) return;
   try {
     CurveOptions drawing;
     drawing.reload = !last;
     const TrainingRun run = ReadTrainingRun(path_);
     events_ ? events_->Write({run}) : WriteCurves({run}, drawing, options_.curves);
   } catch (const std::exception& error) {
-    if (!warned_ && options_.warn) options_.warn(std::string("no curves are drawn: ") + error.what());
-    warned_ = true;
+    drawing_failure_ = error.what();
   }
   drawn_at_ = Now();
   drawing_ = drawn_at_ - now;
+}
+
+void MetricsObserver::ReportDrawing() {
+  if (!drawing_failure_.empty()) Warn("no curves are drawn: " + std::exchange(drawing_failure_, {}));
 }
 
 }  // namespace crema

@@ -2,9 +2,11 @@
 #ifndef CREMA_CURVES_METRICS_OBSERVER_H_
 #define CREMA_CURVES_METRICS_OBSERVER_H_
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "crema/observer.h"
 #include "curves/event_folder.h"
@@ -34,7 +36,9 @@ struct MetricsOptions {
 //   end      stopped_early
 // Outputs are an object from name to number, or to an array where an output has several. loss_weights names those that
 // are losses, also with loss_weight 0. Numbers that are not finite are null. A resumed run appends to what is there:
-// records behind its start's iteration count no more. Nothing is ever removed from the file.
+// records behind its start's iteration count no more. Nothing is ever removed from the file. Where it is removed or
+// renamed, a new one begins under the name, with a start that has the present iteration. A drawing that takes long is
+// made beside training.
 class MetricsObserver : public Observer {
  public:
   // Throws EnvironmentError where a path that was given cannot be written, UserError where `curves` has another ending.
@@ -57,21 +61,35 @@ class MetricsObserver : public Observer {
   class Record;
 
   void Open(const std::string& path);
+  // Where path_ is another file by now, or none: goes on there.
+  void FollowPath();
   void Write(const std::string& line);
+  void Append(const std::string& line);
+  void WriteStart();
   void WriteLoss();
+  void Warn(const std::string& message);  // once
+  double DrawingTakes();                  // seconds, as far as is known
   void Draw(bool last);
+  void DrawNow(bool last);
+  void ReportDrawing();
   double Seconds() const;
 
   MetricsOptions options_;
   std::optional<EventFolder> events_;
-  std::string path_;
+  std::string path_, absolute_;  // also where the working directory is another one by then
   int fd_ = -1;
   bool made_ = false, warned_ = false, started_ = false, ended_ = false;
+  TrainingStart start_;
   int stride_ = 1;  // iterations of a "train" record
   double loss_sum_ = 0;
-  int losses_ = 0, last_ = 0;                           // in it, of which the last one is of this iteration
-  int64_t records_ = 0;                                 // behind the start
-  double started_at_ = 0, drawn_at_ = 0, drawing_ = 0;  // seconds of a steady clock; that drawing took
+  int losses_ = 0, last_ = 0;  // in it, of which the last one is of this iteration
+  int64_t records_ = 0;        // behind the start
+  double started_at_ = 0;      // seconds of a steady clock
+  // Of drawings; while drawer_ runs all but drawn_ are its own.
+  std::thread drawer_;
+  std::atomic<bool> drawn_ = false;
+  double drawn_at_ = 0, drawing_ = 0;  // seconds of that clock; that drawing took
+  std::string drawing_failure_;
 };
 
 }  // namespace crema

@@ -89,7 +89,8 @@ class LogReader {
     } else if (text.starts_with("Solving ")) {
       // Caffe's name of the net stands behind the beginning of the optimization.
       name_ = text.substr(8);
-    } else if (text.starts_with("Resuming from ") || text.starts_with("Restoring previous solver status")) {
+    } else if (text.starts_with("Resuming from ") || text.starts_with("Restored iteration ") ||
+               text.starts_with("Restoring previous solver status")) {
       resumes_ = true;
     } else if (text.starts_with("Optimization Done")) {
       run_.End(iteration_);

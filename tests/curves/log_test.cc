@@ -72,6 +72,17 @@ TEST_F(TrainingLog, GoesOnWhereItWasResumed) {
   EXPECT_TRUE(run.ended);
 }
 
+// The disk was full in the middle of the first line of the resumed run, or of the one before.
+TEST_F(TrainingLog, GoesOnBehindHalfALine) {
+  const TrainingRun run =
+      Run(std::string(kCaffe) +
+          "I0401 10:00:00.000000  1 solver.cpp:4I0401 10:00:00.000000  1 log.cc:102] Resuming from "
+          "lenet_iter_50.solverstate\n"
+          "I0401 10:00:00.000000  1 log.cc:103] Restored iteration 50, weights from lenet.caffemodel\n"
+          "I0401 10:00:01.000000  1 solver.cpp:228] Iteration 50, loss = 0.5\n");
+  EXPECT_EQ(Points(run, "train loss"), "0:2.4 50:0.5");
+}
+
 TEST_F(TrainingLog, TheLastOfSeveralRunsCounts) {
   int earlier = 0;
   const TrainingRun run = Run(std::string(kCaffe) +
