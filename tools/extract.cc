@@ -43,6 +43,8 @@ void Report(const FeatureTarget& target, const std::vector<FeatureBlob>& blobs, 
   std::cout << target.path << ": " << records << (records == 1 ? " record" : " records");
   for (const FeatureBlob& blob : blobs) {
     std::cout << ", " << blob.name << " " << (blob.shape.axes() == 0 ? "1" : blob.shape.ToString());
+    const bool scores = blob.shape.axes() == 3 && blob.shape[0] > 1;  // of which the highest is written
+    if (target.path.ends_with("/") && scores) std::cout << " as label images of " << blob.shape[0] << " classes";
   }
   std::cout << "\n";
 }

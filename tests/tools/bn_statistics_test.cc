@@ -132,7 +132,7 @@ TEST_F(BnStatistics, ANetForTrainingTakesImagesWithoutLabels) {
   const Finished run = Run({"crema", "extract", "--model=dense.prototxt", "--weights=trained.caffemodel", "--blob=n",
                             "--batch=1", "--output=masks/", "images"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_EQ(run.out, "masks/: 2 records, n 3x4x4\n");
+  EXPECT_EQ(run.out, "masks/: 2 records, n 3x4x4 as label images of 3 classes\n");
   EXPECT_TRUE(fs::exists(folder_ / "masks/2.png"));
 }
 

@@ -54,7 +54,7 @@ TEST_F(LabelImages, HaveTheHighestClassOfEachPixel) {
   EXPECT_TRUE(left().empty());
   const Finished red = Run({"--blob=data", "--output=masks/", "images/red"});
   ASSERT_EQ(red.exit_code, 0) << red.err;
-  EXPECT_EQ(red.out, "masks/: 2 records, data 3x4x4\n");
+  EXPECT_EQ(red.out, "masks/: 2 records, data 3x4x4 as label images of 3 classes\n");
   EXPECT_EQ(left(), std::vector<std::string>{"masks"});
   Image labels;
   ASSERT_EQ(DecodeImage(ReadFileBytes((folder_ / "masks/2.png").string()), {.colors = DecodeOptions::Colors::kNumbers},
