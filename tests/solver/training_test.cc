@@ -8,6 +8,8 @@
 #include <csignal>
 #include <functional>
 
+#include "errors.h"
+
 namespace crema {
 namespace {
 
