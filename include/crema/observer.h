@@ -228,8 +228,9 @@ struct TrainingEnd {
   std::optional<BestFound> best = {};  // of this run and those it continues
 };
 
-// Called by the thread that trains, in order; Solver's Train, Step and Test throw UserError there. A slow observer slows training; an exception ends it, within the
-// iteration: a Solver that is stepped on all the same may take its update twice.
+// Called by the thread that trains, in order; Solver's Train, Step and Test throw UserError there. A slow observer
+// slows training; an exception ends it, within the iteration: a Solver that is stepped on all the same may take its
+// update twice.
 class Observer {
  public:
   virtual ~Observer() = default;

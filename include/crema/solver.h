@@ -55,9 +55,9 @@ struct SolverOptions {
   // (FailedTogether). Not owned; null: this process trains alone.
   class Processes* processes = nullptr;
   // What the solver is for; all but kAlone of crema's own programs. Of several processes that train together
-  // (solver/training_steps.h) a worker computes: it has no test nets, reads neither weights nor snapshots, since it gets
-  // its parameters from outside, and writes none. A coordinator never runs a pass of the train net, which then takes
-  // little more memory than its parameters.
+  // (solver/training_steps.h) a worker computes: it has no test nets, reads neither weights nor snapshots, since it
+  // gets its parameters from outside, and writes none. A coordinator never runs a pass of the train net, which then
+  // takes little more memory than its parameters.
   enum class Role { kAlone, kWorker, kCoordinator };
   Role role = Role::kAlone;
   // In such a training: keep the gradients in a place of their own, to be sent or received.

@@ -112,8 +112,8 @@ struct BalancedBy {
   }
 };
 
-// Of a pair with this squared distance. As in Caffe, any `similar` that is 1 or more without its fraction says that both
-// are of one kind; negative ones FindBadTarget has found.
+// Of a pair with this squared distance. As in Caffe, any `similar` that is 1 or more without its fraction says that
+// both are of one kind; negative ones FindBadTarget has found.
 struct ContrastiveTerm {
   float margin;
   bool legacy;

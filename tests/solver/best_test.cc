@@ -313,11 +313,11 @@ TEST_F(BestTest, WhatFailsBeforeItLearntGivesTheEarlierRunItsBestBack) {
 TEST_F(BestTest, WhatFailsTwiceBeforeItLearntLeavesTheEarlierRunsBest) {
   const std::string tests = std::string(kTests) + "snapshot: 4 best { output: \"loss\" } ";
   Train(tests + "base_lr: 0.01", 8);
-  const std::string first = ReadBytes(BestModel());
+  const std::string first = ReadFile(BestModel());
   const auto solver = Make(SolverText(tests + "base_lr: 1e30", 30));
   for (int i = 0; i < 3; ++i) {
     EXPECT_THROW(solver->Step(30), NotFinite);
-    EXPECT_EQ(ReadBytes(BestModel()), first) << i;
+    EXPECT_EQ(ReadFile(BestModel()), first) << i;
     EXPECT_FALSE(fs::exists(folder_ / "snap_best_earlier.caffemodel")) << i;
   }
 }

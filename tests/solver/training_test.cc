@@ -254,7 +254,8 @@ class Meddler : public Observer {
 
  private:
   void Meddle() {
-    for (const auto& call : {std::function<void()>([this] { solver->Step(1); }), {[this] { solver->Train(); }},
+    for (const auto& call : {std::function<void()>([this] { solver->Step(1); }),
+                             {[this] { solver->Train(); }},
                              {[this] { solver->Test(); }}}) {
       EXPECT_NE(ThrownBy<UserError>(call).find("was called by an observer"), std::string::npos);
       ++refused;
