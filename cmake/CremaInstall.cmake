@@ -81,3 +81,9 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/cremaConfig.cmake.in"
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/cremaConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/cremaConfig.cmake" "${PROJECT_BINARY_DIR}/cremaConfigVersion.cmake"
         DESTINATION "${config_dir}")
+
+set(pkgconfig_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+file(RELATIVE_PATH crema_up "${CMAKE_INSTALL_PREFIX}/${pkgconfig_dir}" "${CMAKE_INSTALL_PREFIX}")
+string(REGEX REPLACE "/$" "" crema_up "${crema_up}")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/crema.pc.in" "${PROJECT_BINARY_DIR}/crema.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/crema.pc" DESTINATION "${pkgconfig_dir}")

@@ -107,4 +107,18 @@ run(${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH "${WORK_DIR}/embed/embed"
     "${prefix}/${DATADIR}/crema/model_zoo/lenet/deploy.prototxt"
     "${prefix}/${DATADIR}/crema/model_zoo/lenet/lenet.caffemodel")
 message(STATUS "${output}")
+
+# The same without CMake.
+find_program(PKG_CONFIG pkg-config)
+if(PKG_CONFIG AND NOT SANITIZE)
+  file(GLOB_RECURSE package "${prefix}/*/crema.pc")
+  get_filename_component(folder "${package}" DIRECTORY)
+  run(${CMAKE_COMMAND} -E env "PKG_CONFIG_PATH=${folder}" ${PKG_CONFIG} --cflags --libs crema)
+  separate_arguments(flags UNIX_COMMAND "${output}")
+  get_filename_component(libraries "${folder}" DIRECTORY)
+  file(GLOB sources "${prefix}/${DATADIR}/crema/examples/embed/*.cc")
+  run(${CXX_COMPILER} -std=c++20 ${sources} ${flags} "-Wl,-rpath,${libraries}" -o "${WORK_DIR}/embedded")
+  run("${WORK_DIR}/embedded" "${prefix}/${DATADIR}/crema/model_zoo/lenet/deploy.prototxt"
+      "${prefix}/${DATADIR}/crema/model_zoo/lenet/lenet.caffemodel")
+endif()
 file(REMOVE_RECURSE "${WORK_DIR}")
