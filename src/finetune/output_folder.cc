@@ -15,6 +15,7 @@
 #include "base/printable.h"
 #include "base/trimmed.h"
 #include "crema/error.h"
+#include "solver/prefix_files.h"
 
 namespace crema {
 
@@ -37,6 +38,12 @@ void RemoveSnapshots(const fs::path& prefix) {
     const std::string extension = name.extension().string();
     if (extension == ".caffemodel" || extension == ".solverstate") fs::remove(entry.path());
   }
+}
+
+// Copies have the times at which they were made, in any order, and which snapshot is the last is told by these, too.
+void MakeLastNewest(const std::string& prefix) {
+  const std::vector<StateFile> states = FindStates(prefix, SolverParameter::BINARYPROTO);
+  if (!states.empty()) fs::last_write_time(states[0].path, fs::file_time_type::clock::now());
 }
 
 using Lines = std::vector<std::string>;
@@ -220,8 +227,10 @@ FoundFolder WriteOutputFolder(const std::string& folder, const std::map<std::str
     for (const auto& [name, ignored] : files) {
       if (name != kSolver) write(name);
     }
+    const FoundFolder found = comparison.found();
+    if (!found.moved_from.empty()) MakeLastNewest(SnapshotPrefixIn(folder));
     write(kSolver);  // last, as it tells where the folder was
-    return comparison.found();
+    return found;
   } catch (const fs::filesystem_error& error) {
     throw EnvironmentError("cannot write \"" + error.path1().string() + "\": " + error.code().message());
   }

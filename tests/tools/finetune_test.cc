@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -218,6 +219,14 @@ TEST_F(Finetune, GoesOnInAnotherPlace) {
            fs::copy_options::overwrite_existing);
   fs::rename(folder_ / "v1", folder_ / "v3");
   fs::copy(folder_ / "out", folder_ / "copy", fs::copy_options::recursive);
+  // As `cp -r` may copy them: the first snapshot last.
+  std::map<int, fs::path> states;
+  for (const auto& entry : fs::directory_iterator(folder_ / "copy/snapshots")) {
+    const std::string name = entry.path().filename().string(), before = "model_iter_";
+    if (name.ends_with(".solverstate")) states[std::stoi(name.substr(before.size()))] = entry.path();
+  }
+  ASSERT_GE(states.size(), 2u);
+  fs::last_write_time(states.begin()->second, fs::file_time_type::clock::now());
   folder_.Write("copy/solver.prototxt", "# mine\n" + ReadText(folder_ / "copy/solver.prototxt"));
   const std::string left = ReadText(folder_ / "out/solver.prototxt");
   run = RunProgram(tune("v2", "copy"), {.folder = folder_.path()});
