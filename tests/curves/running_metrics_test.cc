@@ -9,6 +9,7 @@
 
 #include "curves/metrics_observer.h"
 #include "curves/run_files.h"
+#include "files.h"
 
 namespace crema {
 namespace {
@@ -54,7 +55,7 @@ TEST_F(MetricsFile, ThatIsTakenAwayBeginsAnew) {
   fs::remove(path);
   Iterate(*observer, 14, 15);
   EXPECT_EQ(Points(ReadTrainingRun(path), "train loss"), "14:14");
-  EXPECT_NE(Read(path).find("\"iteration\": 14, \"max_iter\": 100"), std::string::npos) << Read(path);
+  EXPECT_NE(ReadFile(path).find("\"iteration\": 14, \"max_iter\": 100"), std::string::npos) << ReadFile(path);
   observer->OnEnd({.iteration = 15});
   observer.reset();
   EXPECT_TRUE(warnings_.empty());
@@ -83,7 +84,7 @@ TEST_F(MetricsFile, ThatIsLongIsDrawnBesideTraining) {
   observer.OnStart(Start());
   Iterate(observer, 0, 3);
   observer.OnEnd({.iteration = 3});
-  EXPECT_NE(Read(options.curves).find("iteration 2 of 100"), std::string::npos) << "the last drawing has all";
+  EXPECT_NE(ReadFile(options.curves).find("iteration 2 of 100"), std::string::npos) << "the last drawing has all";
   EXPECT_TRUE(warnings_.empty());
 }
 
