@@ -151,7 +151,9 @@ std::string RateLeap(const SolverFile& file, const SolverParameter& solver, cons
   // As in epochs that stay what they were.
   const SolverParameter before = WithLengths(file, {.train = from / lengths.from_epoch}).solver;
   const float rate = LearningRateAt(solver, from), wanted = LearningRateAt(before, from);
-  if (std::fabs(rate - wanted) <= 0.02 * wanted) return "";
+  // Lengths are whole iterations, of which a short run has few.
+  const float near = std::fabs(LearningRateAt(before, from - 1) - LearningRateAt(before, from + 1));
+  if (std::fabs(rate - wanted) <= std::max(0.02f * wanted, near)) return "";
   return "the learning rate goes on with " + FormatNumber(rate) + ", where " + FormatNumber(wanted) +
          " stands at epoch " + FormatNumber(lengths.from_epoch) +
          ": its course goes by iterations, of which an epoch has another number from here on; as many records in an "

@@ -84,7 +84,7 @@ TEST_F(MetricsFile, ThatIsLongIsDrawnBesideTraining) {
   observer.OnStart(Start());
   Iterate(observer, 0, 3);
   observer.OnEnd({.iteration = 3});
-  EXPECT_NE(ReadFile(options.curves).find("iteration 2 of 100"), std::string::npos) << "the last drawing has all";
+  EXPECT_NE(ReadFile(options.curves).find("iteration 3 of 100"), std::string::npos) << "the last drawing has all";
   EXPECT_TRUE(warnings_.empty());
 }
 

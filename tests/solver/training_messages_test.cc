@@ -100,9 +100,9 @@ TEST_F(SmallTraining, TellsWhereALossIsBelowItsLowest) {
                       target +
                       " }\nlayer { name: \"loss\" type: \"SigmoidCrossEntropyLoss\" bottom: \"answer\" bottom: "
                       "\"target\" top: \"loss\" }\n");
-    Train("base_lr: 0.1", 150);
+    Train("base_lr: 0.02", 150);
   };
-  train("power_param { scale: 10 }");
+  train("power_param { scale: 2 }");
   const std::string told = "the loss of layer \"loss\" (SigmoidCrossEntropyLoss) is below 0";
   const size_t at = recorder_.notices.find(told);
   ASSERT_NE(at, std::string::npos) << recorder_.notices;
