@@ -202,7 +202,9 @@ TEST_F(Finetune, GoesOnInAnotherPlace) {
     return words;
   };
   fs::create_directories(folder_ / "v1");
-  fs::copy_file(folder_ / "model/train_val.prototxt", folder_ / "v1/train_val.prototxt");
+  for (const char* file : {"train_val.prototxt", "deploy.prototxt"}) {
+    fs::copy_file(folder_ / "model" / file, folder_ / "v1" / file);
+  }
   fs::copy_file(folder_ / "start/snapshots/model_best.caffemodel", folder_ / "v1/colours.caffemodel");
   {
     Running running(tune("v1", "out"), {.folder = folder_.path()});
