@@ -24,7 +24,7 @@ class MarginInnerProductLayer : public Layer {
     has_labels_ = setup.phase() == TRAIN || setup.bottoms() > 1;
     setup.ExpectBottoms(setup.phase() == TRAIN ? 2 : 1, 2);
     setup.ExpectTops(1, 2);
-    setup.NoGradient(1);
+    if (has_labels_) setup.NoGradient(1);
     const MarginInnerProductParameter& param = setup.param().margin_inner_product_param();
     const Shape& shape = setup.bottom_shape(0);
     if (param.num_output() < 1) {
