@@ -19,7 +19,7 @@ class LabelSpecificAddLayer : public Layer {
     const bool adds = setup.phase() == TRAIN || param.transform_test();
     setup.ExpectBottoms(adds ? 2 : 1, 2);
     setup.ExpectTops(1);
-    setup.NoGradient(1);
+    if (setup.bottoms() > 1) setup.NoGradient(1);
     const ClassAxis items = ItemsAsRows(setup.bottom_shape(0));
     if (setup.bottoms() > 1) labels_.Setup(setup, items);
     margin_.rows = items.outer;
@@ -37,7 +37,10 @@ class LabelSpecificAddLayer : public Layer {
     margin_.amount = param.angle() > 0 ? param.angle() : param.bias();
     setup.SetTop(0, setup.bottom_shape(0));
     setup.AllowInPlace();
-    if (margin_.amount == 0 || !adds) setup.MakeView();
+    if (margin_.amount == 0 || !adds) {
+      margin_.kind = LabelMargin::Kind::kAdded;
+      setup.MakeView();
+    }
   }
 
   void Plan(LayerPlan& plan) override {
