@@ -185,14 +185,21 @@ CREMA_FORMULA float Power(float x, float exponent) {
   power = power < -160.0 ? -160.0 : power;  // beyond these floats are 0 or infinite
   power = power > 160.0 ? 160.0 : power;
   const float raised = static_cast<float>(PowerOfTwo(power));
-  // Of the exponent alone, so loops compute it once. Floats from 2^24 on are even.
+  // Of the exponent alone, so loops compute it once: as numbers, since conditions on both would keep compilers from
+  // vectorising them. Floats from 2^24 on are even.
   const bool is_whole = __builtin_floorf(exponent) == exponent;
   const float half = 0.5f * exponent;
-  const bool is_odd = is_whole & (__builtin_floorf(half) != half);
-  const float odd = is_odd ? __builtin_copysignf(raised, x) : raised;
-  const bool is_real = is_whole | !(x < 0.0f) | (magnitude == kInfinity);
-  const float value = is_real ? odd : kNan;
-  return exponent == 0.0f ? 1.0f : value;
+  const uint32_t sign = is_whole & (__builtin_floorf(half) != half) ? 0x80000000u : 0u;
+  const float of_negative = is_whole ? 1.0f : kNan;
+  const uint32_t kept = exponent == 0.0f ? 0u : 0xffffffffu, one = exponent == 0.0f ? 0x3f800000u : 0u;
+  const float real = (x < 0.0f) & (magnitude < kInfinity) ? raised * of_negative : raised;
+  uint32_t bits, of_x;
+  std::memcpy(&bits, &real, sizeof bits);
+  std::memcpy(&of_x, &x, sizeof of_x);
+  bits = ((bits | (of_x & sign)) & kept) | one;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
 #endif
 }
 
