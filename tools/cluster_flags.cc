@@ -133,8 +133,7 @@ std::vector<Flag> ClusterFlags() {
       {.name = "timeline",
        .value = "FILE",
        .help = "with --workers or --coordinate: write when each worker trained, sent and waited, round by round, as a "
-               "trace "
-               "(JSON) for ui.perfetto.dev or chrome://tracing"},
+               "trace (JSON) for ui.perfetto.dev or chrome://tracing"},
   };
   for (Flag& flag : KeyFlags()) flags.push_back(std::move(flag));
   return flags;

@@ -302,8 +302,7 @@ int Guarded(const std::string& program, const std::function<int()>& body) {
     return kExitEnvironment;
   } catch (const std::bad_alloc&) {
     say("error: there is not enough memory; a smaller batch takes less (batch_size, with a higher iter_size to keep "
-        "the "
-        "effective batch; --batch of commands that have it)");
+        "the effective batch; --batch of commands that have it)");
     return kExitEnvironment;
   } catch (const std::exception& error) {
     say(std::string("internal error: ") + error.what() + "; this is a bug in crema, please report it");

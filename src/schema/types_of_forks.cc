@@ -97,15 +97,13 @@ constexpr TypeOfFork kTypes[] = {
     {"BCELoss", "PyTorch", "type: \"SigmoidCrossEntropyLoss\" takes the scores before their Sigmoid"},
     {"MSELoss", "PyTorch",
      "type: \"EuclideanLoss\" is half the sum of squares divided by the batch size: a loss_weight of 2 / the numbers "
-     "of "
-     "an item makes it PyTorch's mean"},
+     "of an item makes it PyTorch's mean"},
     {"HuberLoss", "PyTorch", "type: \"SmoothL1Loss\" is like it"},
     // Single layers
     {"LocalConvolution", "forks", "type: \"Local\" with local_param does the same, without groups"},
     {"Noise", "forks",
      "let a layer of type \"DummyData\" with data_filler { type: \"gaussian\" std: ... } make it, and an Eltwise add "
-     "it, "
-     "both with include { phase: TRAIN }"},
+     "it, both with include { phase: TRAIN }"},
     {"BatchReduction", "Temporal Segment Networks", nullptr},
     {"SpatialDropout", "Intel", nullptr},
     {"SELU", "forks",
@@ -123,8 +121,7 @@ constexpr std::pair<std::string_view, const char*> kFields[] = {
     {"warmup_lr", nullptr},
     {"sample_weights_test",
      "that of Bayesian SegNet drops in tests, too, and means are taken of many of them; leave the line out: Dropout "
-     "then "
-     "does nothing in tests, and one of them comes near to that mean"},
+     "then does nothing in tests, and one of them comes near to that mean"},
 };
 
 // Without "_" and "_param", in small letters: "DENSE_CRF", "dense_crf_param" and "DenseCRF" are one.

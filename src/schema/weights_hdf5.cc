@@ -38,8 +38,7 @@ class Hdf5Reader {
     if (has(names.datasets, "learned_net") || has(names.groups, "history")) {
       Fail(
           "is the state of a solver, not the weights of a net; give the .caffemodel.h5 that was written beside it, or "
-          "go "
-          "on with that training with --snapshot");
+          "go on with that training with --snapshot");
     }
     std::vector<std::string> held = names.groups;
     held.insert(held.end(), names.datasets.begin(), names.datasets.end());

@@ -37,8 +37,7 @@ std::string ZeroLossWatch::LookBelowZero(float loss, const Net& net) {
       return "the loss of layer \"" + node.name() +
              "\" (SigmoidCrossEntropyLoss) is below 0, which targets from 0 to 1 never make it, so that it has no "
              "lowest value: scale images to that range (transform_param { scale: 0.00392156863 }), and labels of -1 "
-             "and "
-             "1 by a Power layer (power_param { scale: 0.5 shift: 0.5 })";
+             "and 1 by a Power layer (power_param { scale: 0.5 shift: 0.5 })";
     }
   }
   return "";
