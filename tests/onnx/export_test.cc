@@ -1,6 +1,7 @@
 // What is in exported files, without running them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "crema/layer.h"

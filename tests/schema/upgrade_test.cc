@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "crema/files.h"
 #include "schema/net_text.h"
 #include "schema/text_file.h"

@@ -1,6 +1,7 @@
 // --views of crema predict, evaluate and extract.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 #include <string>
