@@ -228,6 +228,21 @@ std::string RandomSizeField(const TransformationParameter& param) {
   return param.horizontal_stretch_lower() != 1 ? "horizontal_stretch_lower" : "horizontal_stretch_upper";
 }
 
+std::vector<TransformMistake> FieldsWithoutEffect(const TransformationParameter& param) {
+  std::vector<TransformMistake> found;
+  const auto add = [&found](bool idle, const std::string& field, const std::string& why) {
+    if (idle) found.push_back({field, field + " has no effect" + why});
+  };
+  add(param.random_seed() >= 0, "random_seed", ": the solver's random_seed fixes what is random");
+  add(param.more_fix_crop() && !param.fix_crop(), "more_fix_crop", " without fix_crop: true");
+  add(param.scale_ratios_size() > 0 && !param.multi_scale(), "scale_ratios", " without multi_scale: true");
+  add(param.has_max_distort() && !param.multi_scale(), "max_distort", " without multi_scale: true");
+  add(param.allow_upscale() && RandomSizeField(param).empty(), "allow_upscale",
+      " without a random size, such as img_rand_resize_lower and img_rand_resize_upper; resize_shorter_side enlarges "
+      "small images");
+  return found;
+}
+
 std::optional<TransformMistake> FindMistake(const TransformationParameter& param) {
   const std::pair<const char*, uint32_t> sides[] = {{"crop_size", param.crop_size()},
                                                     {"pad", param.pad()},

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "crema/data.pb.h"
 
@@ -21,6 +22,8 @@ struct TransformMistake {
 std::optional<TransformMistake> FindMistake(const TransformationParameter& param);
 // The same of SSD's fields: resize_param, distort_param, expand_param, emit_constraint and noise_param.
 std::optional<TransformMistake> FindMistakeOfSsd(const TransformationParameter& param);
+// Fields that do nothing as they stand, each with what it would take.
+std::vector<TransformMistake> FieldsWithoutEffect(const TransformationParameter& param);
 // A field that makes sizes random (RandomResize); empty where none does.
 std::string RandomSizeField(const TransformationParameter& param);
 

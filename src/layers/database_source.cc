@@ -33,17 +33,18 @@ ImageSize DatabaseSource::ItemSizeOf(LayerSetup& setup, const Transform& transfo
   CheckOrder(setup, *database);
   const FirstRecord first = LookAt(*database, transformed);
   if (first.encoded) return first.item;
-  const std::string raw = "has no effect: it acts on compressed images only, and the records of \"" + fields().source +
+  const std::string raw = " has no effect: it acts on compressed images only, and the records of \"" + fields().source +
                           "\" hold raw values of " + std::to_string(first.image.channels) + " channel(s)";
-  if (force_encoded_color_) setup.Warn("data_param.force_encoded_color", raw);
-  if (force_color_ && first.image.channels != 3) setup.Warn("transform_param.force_color", raw);
-  if (transform().force_gray() && first.image.channels != 1) setup.Warn("transform_param.force_gray", raw);
+  if (force_encoded_color_) setup.Warn("data_param.force_encoded_color", "force_encoded_color" + raw);
+  if (force_color_ && first.image.channels != 3) setup.Warn("transform_param.force_color", "force_color" + raw);
+  const bool idle_gray = transform().force_gray() && first.image.channels != 1;
+  if (idle_gray) setup.Warn("transform_param.force_gray", "force_gray" + raw);
   return first.item;
 }
 
 void DatabaseSource::CheckOrder(LayerSetup& setup, const RecordSource& database) const {
   if (fields().shuffle_buffer > 0 && !fields().shuffle) {
-    setup.Warn("data_param.shuffle_buffer", "has no effect without shuffle: true");
+    setup.Warn("data_param.shuffle_buffer", "shuffle_buffer has no effect without shuffle: true");
   }
   if (!fields().shuffle || fields().shuffle_buffer > 0) return;
   const uint64_t bytes = database.bytes(), memory = MachineMemory();

@@ -15,7 +15,8 @@ class DropoutLayer : public ElementwiseChainLayer {
                                                     "; give the share of elements to drop, at least 0 and below 1");
     }
     if (setup.param().dropout_param().random_seed() >= 0) {
-      setup.Warn("dropout_param.random_seed", "has no effect: the solver's random_seed fixes what is dropped");
+      setup.Warn("dropout_param.random_seed",
+                 "random_seed has no effect: the solver's random_seed fixes what is dropped");
     }
     ElementwiseChainLayer::Setup(setup);
     const bool scales = setup.phase() == TEST && !setup.param().dropout_param().scale_train();

@@ -11,8 +11,8 @@ void ImageSource::CheckFields(LayerSetup& setup) {
   setup.ExpectTops(1, most_tops());
   transform_ = setup.param().transform_param();
   if (const auto mistake = FindMistake(transform_)) setup.Fail("transform_param." + mistake->field, mistake->message);
-  if (transform_.random_seed() >= 0) {
-    setup.Warn("transform_param.random_seed", "has no effect: the solver's random_seed fixes what is random");
+  for (const TransformMistake& idle : FieldsWithoutEffect(transform_)) {
+    setup.Warn("transform_param." + idle.field, idle.message);
   }
   CheckFieldsOfSsd(setup);
   mean_file_ = setup.ResolvePath(transform_.mean_file());

@@ -108,16 +108,16 @@ class MixUpLayer : public Layer {
           "alpha and cutmix_alpha are both 0, so that nothing is mixed; set one of them, or leave the layer out");
     }
     if (param.has_cutmix_share() && !both) {
-      setup.Warn("mixup_param.cutmix_share",
-                 std::string("has no effect where ") + (problem_.alpha > 0 ? "cutmix_alpha" : "alpha") + " is 0");
+      setup.Warn("mixup_param.cutmix_share", std::string("cutmix_share has no effect where ") +
+                                                 (problem_.alpha > 0 ? "cutmix_alpha" : "alpha") + " is 0");
     }
     if (both && problem_.cutmix_share == 0) {
-      setup.Warn("mixup_param.cutmix_alpha", "has no effect with a cutmix_share of 0");
+      setup.Warn("mixup_param.cutmix_alpha", "cutmix_alpha has no effect with a cutmix_share of 0");
     }
     if (both && problem_.cutmix_share == 1 && param.has_alpha()) {
-      setup.Warn("mixup_param.alpha", "has no effect with a cutmix_share of 1");
+      setup.Warn("mixup_param.alpha", "alpha has no effect with a cutmix_share of 1");
     }
-    if (problem_.probability == 0) setup.Warn("mixup_param.probability", "is 0, so that nothing is mixed");
+    if (problem_.probability == 0) setup.Warn("mixup_param.probability", "probability is 0, so that nothing is mixed");
   }
 
   MixUpProblem problem_;
