@@ -79,6 +79,15 @@ void SetLossWeights(Compilation& c, Node& node) {
   }
 }
 
+bool OverridesArePossible(Compilation& c) {
+  for (const auto& [name, shape] : c.options.shapes) {
+    if (std::ranges::all_of(shape.dims(), [](int64_t extent) { return extent > 0; })) continue;
+    c.diagnostics.Error({},
+                        "--shape=" + name + ": " + shape.ToString() + " has no elements; give extents of at least 1");
+  }
+  return !c.diagnostics.has_errors();
+}
+
 void CheckOverridesAreUsed(Compilation& c) {
   const Graph& graph = c.net.graph;
   for (const auto& [name, shape] : c.options.shapes) {
@@ -146,6 +155,7 @@ void RefuseOverwriting(Compilation& c) {
 }  // namespace
 
 void InferShapes(Compilation& c) {
+  if (!OverridesArePossible(c)) return;
   Graph& graph = c.net.graph;
   std::vector<std::string> folders = c.options.search_folders;
   if (c.net.file.source) {

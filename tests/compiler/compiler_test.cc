@@ -172,6 +172,13 @@ TEST(InferShapes, RefusesShapesNobodyAskedFor) {
   EXPECT_NE(ErrorOf(kInput, options).find("--shape=dta"), std::string::npos);
 }
 
+TEST(InferShapes, RefusesShapesWithoutElements) {
+  NetOptions options = Options();
+  options.shapes = {{"data", Shape{0, 6}}};
+  EXPECT_NE(ErrorOf(kInput, options).find("--shape=data: 0x6 has no elements; give extents of at least 1"),
+            std::string::npos);
+}
+
 TEST(ShareParameters, JoinsByNameAndChecksShapes) {
   const std::string shared = "param { name: 'w' } param { name: 'b' }";
   const auto net = Build(kInput + Ip("a", "data", "a", 3, shared) + Ip("b", "data", "b", 3, shared));
