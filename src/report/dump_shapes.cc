@@ -16,6 +16,16 @@ std::string Tops(const Graph& graph, const Node& node) {
   return text;
 }
 
+// Those that are its own, so that the rows add up to the total.
+std::string Params(const Graph& graph, const Node& node) {
+  int64_t own = 0;
+  for (int p : node.params) {
+    const GraphParam& param = graph.params[p];
+    if (&graph.nodes[param.owner] == &node) own += param.spec.shape.count();
+  }
+  return own > 0 ? FormatCount(own) : node.params.empty() ? "" : "shared";
+}
+
 size_t TopBytes(const Graph& graph, const Node& node) {
   size_t bytes = 0;
   if (node.setup->is_view()) return bytes;
@@ -31,19 +41,17 @@ std::string DumpShapes(const CompiledNet& net) {
   double flops = 0;
   size_t activations = 0;
   for (const Node& node : graph.nodes) {
-    int64_t params = 0;
-    for (int p : node.params) params += graph.params[p].spec.shape.count();
     const size_t bytes = TopBytes(graph, node);
     flops += node.setup->flops();
     activations += bytes;
-    table.AddRow({node.name(), node.type->name, Tops(graph, node), params > 0 ? FormatCount(params) : "",
+    table.AddRow({node.name(), node.type->name, Tops(graph, node), Params(graph, node),
                   node.setup->flops() > 0 ? FormatScaled(node.setup->flops()) : "",
                   bytes > 0               ? FormatBytes(bytes)
                   : node.setup->is_view() ? "view"
                                           : ""});
   }
   table.AddRule();
-  table.AddRow({"total", "", "", FormatCount(ParamCount(graph)), FormatScaled(flops), FormatBytes(activations)});
+  table.AddRow({"total", "", "", FormatCount(LearnableCount(graph)), FormatScaled(flops), FormatBytes(activations)});
 
   std::string text = NetTitle(net) + "\n";
   for (const auto& [name, shape] : net.assumed_shapes) text += "assumed: " + name + " " + shape.ToString() + "\n";
