@@ -42,7 +42,8 @@ std::vector<std::string> EvaluationData::MatchClasses(const std::vector<std::str
       if (entry.label >= 0 && entry.label < classes) continue;
       throw UserError(Location{name_}, "\"" + entry.path + "\" has the label " + std::to_string(entry.label) +
                                            ", but the net tells " + std::to_string(classes) +
-                                           " classes apart, counted from 0; is it the list of this net?");
+                                           (classes == 1 ? " class" : " classes") +
+                                           " apart, counted from 0; is it the list of this net?");
     }
     return labels.empty() ? NumberedClasses(classes) : labels;
   }

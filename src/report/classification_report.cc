@@ -19,7 +19,8 @@ void ClassificationReport::Add(int64_t label, std::span<const float> scores) {
   CREMA_CHECK(scores.size() == classes_.size());
   if (label < 0 || label >= class_count()) {
     throw UserError("the label is " + std::to_string(label) + ", but the net tells " + std::to_string(class_count()) +
-                    " classes apart, counted from 0; the data is another net's, or its labels are wrong");
+                    (class_count() == 1 ? " class" : " classes") +
+                    " apart, counted from 0; the data is another net's, or its labels are wrong");
   }
   if (std::any_of(scores.begin(), scores.end(), [](float score) { return std::isnan(score); })) {
     throw UserError("the net's scores are not numbers (NaN); are its weights those of this net, and whole?");
