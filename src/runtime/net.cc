@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "base/compute_threads.h"
 #include "compiler/compiler.h"
@@ -312,6 +313,14 @@ std::string Net::FindNanParameter() const {
 
 namespace {
 
+// The value whose memory this one is.
+int ViewedValue(const Graph& graph, int value) {
+  while (graph.values[value].producer >= 0 && graph.nodes[graph.values[value].producer].setup->is_view()) {
+    value = graph.nodes[graph.values[value].producer].bottoms[0];
+  }
+  return value;
+}
+
 // Which item of a batch from outside holds the first number that is not finite; empty where nobody knows.
 std::string DescribeNonFinite(const Node& source, const Tensor& top, Device& device) {
   if (!source.setup->is_source() || top.shape().axes() == 0) return {};
@@ -329,21 +338,28 @@ std::string Net::FindNonFinite() {
   for (const Parameter& p : parameters()) {
     if (ops.HasNonFinite(p.data.count(), p.data.f32())) return "parameter " + p.name();
   }
-  std::string found;
-  const CompiledNet& net = *impl_->compiled;
+  // Data may hold NaN for what is not known, as flows do: it is the cause only where no layer makes such numbers of
+  // others.
+  std::string made, read;
+  std::set<int> values;  // that are not finite
+  const Graph& graph = impl_->compiled->graph;
+  const auto sees_some = [&](const Node& node) {
+    return std::ranges::any_of(node.bottoms, [&](int v) { return values.contains(ViewedValue(graph, v)); });
+  };
   impl_->executor.Forward(impl_->pass - 1, impl_->NextVersion(), true, [&](const Step& step) {
     if (step.node < 0) return;
-    const Node& node = net.graph.unit(step.node);
-    for (size_t i = 0; found.empty() && i < step.tops.size(); ++i) {
+    const Node& node = graph.unit(step.node);
+    for (size_t i = 0; made.empty() && i < step.tops.size(); ++i) {
       const Tensor top = impl_->executor.tensor(step.tops[i]);
-      if (top.dtype() == DType::kF32 && ops.HasNonFinite(top.count(), top.f32())) {
-        found = "layer \"" + node.name() + "\" (" + node.type_name() + "), top \"" +
-                net.graph.values[node.tops[i]].name + "\"" +
-                DescribeNonFinite(node, top, *impl_->options.context.device);
-      }
+      if (top.dtype() != DType::kF32 || !ops.HasNonFinite(top.count(), top.f32())) continue;
+      values.insert(node.tops[i]);
+      std::string& found = node.setup->is_source() ? read : made;
+      if (!found.empty() || sees_some(node)) continue;
+      found = "layer \"" + node.name() + "\" (" + node.type_name() + "), top \"" + graph.values[node.tops[i]].name +
+              "\"" + DescribeNonFinite(node, top, *impl_->options.context.device);
     }
   });
-  return found;
+  return made.empty() ? read : made;
 }
 
 void Net::set_recorder(StepRecorder* recorder) { impl_->executor.set_recorder(recorder); }

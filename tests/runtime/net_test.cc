@@ -258,6 +258,27 @@ TEST(Net, NamesTheFirstNonFiniteValue) {
   EXPECT_EQ(net.FindNonFinite(), "parameter ip[0]");
 }
 
+// What is NaN in L1Loss's target does not count.
+TEST(Net, BlamesDataOnlyWhereNoLayerMakesNonFiniteValues) {
+  Net net(File(R"(
+    layer { name: "in" type: "Input" top: "data" top: "flow" input_param { shape { dim: 2 dim: 3 } } }
+    layer { name: "flat" type: "Flatten" bottom: "flow" top: "target" }
+    layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+            inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+    layer { name: "half" type: "Power" bottom: "target" top: "half" power_param { scale: 0.5 } }
+    layer { name: "loss" type: "L1Loss" bottom: "ip" bottom: "half" top: "loss" l1_loss_param { } }
+  )"),
+          {});
+  FillAllInputs(net);
+  net.blob("flow").f32()[1] = std::nanf("");
+  net.Forward();
+  EXPECT_EQ(net.FindNonFinite(), "layer \"in\" (Input), top \"flow\"");
+  Fill(net.parameters()[0].data.count(), 3e38f, net.parameters()[0].data.f32());
+  Fill(net.blob("data").count(), 3e38f, net.blob("data").f32());
+  net.Forward();
+  EXPECT_EQ(net.FindNonFinite(), "layer \"ip\" (InnerProduct), top \"ip\"");
+}
+
 TEST(Net, LabelsOutsideTheClassesAreTheUsersMistake) {
   Net net(File(kSmallNet), {});
   FillAllInputs(net);
