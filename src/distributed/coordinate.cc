@@ -92,6 +92,7 @@ CoordinatorStart Coordination::StartingPoint() {
   ClusterState before;
   if (restored) {
     before = *restored;
+    if (HasOuterMomentum(settings_)) CheckVelocity(layout_, static_cast<size_t>(before.velocity_size()));
   } else {
     before.set_job(Draw());
     before.set_next_step(steps_.next_step());

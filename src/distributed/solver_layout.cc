@@ -44,17 +44,21 @@ GradientUpdate SharedUpdate(const TrainingSteps& steps) {
   };
 }
 
+void CheckVelocity(const StateLayout& layout, size_t numbers) {
+  if (numbers == 0 || numbers == static_cast<size_t>(layout.trained)) return;
+  throw EnvironmentError("the snapshot's outer momentum has " + std::to_string(numbers) +
+                         " numbers, but the net trains " + std::to_string(layout.trained) +
+                         ": go on from a snapshot of this net, with lr_mult 0 where it was, or begin anew with its "
+                         ".caffemodel as --weights");
+}
+
 Payload StateOf(const TrainingSteps& steps, const StateLayout& layout, bool with_history,
                 std::span<const float> velocity) {
   const auto state = NewPayload(layout.state_bytes(with_history));
   float* const floats = FloatsOf(*state);
   steps.ReadValues(floats);
   if (layout.velocity > 0) {
-    if (!velocity.empty() && velocity.size() != static_cast<size_t>(layout.velocity)) {
-      throw EnvironmentError("the snapshot's outer momentum has " + std::to_string(velocity.size()) +
-                             " numbers, but the net trains " + std::to_string(layout.velocity) +
-                             ": go on from a snapshot of this net");
-    }
+    CheckVelocity(layout, velocity.size());
     float* const out = floats + layout.velocity_in_state();
     if (velocity.empty()) {
       std::fill_n(out, layout.velocity, 0.0f);

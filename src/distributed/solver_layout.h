@@ -19,6 +19,9 @@ StateLayout LayoutOf(const TrainingSteps& steps, const DistributedParameter& set
 // train. Not thread-safe; does not need the solver any more.
 GradientUpdate SharedUpdate(const TrainingSteps& steps);
 
+// Throws EnvironmentError where a snapshot's outer momentum of so many numbers is one of another net; 0: it has none.
+void CheckVelocity(const StateLayout& layout, size_t numbers);
+
 // What the net has now, and where the layout has it the outer momentum: this one, or zeros where it is empty. Throws
 // EnvironmentError where that is one of another net.
 Payload StateOf(const TrainingSteps& steps, const StateLayout& layout, bool with_history,
