@@ -304,9 +304,9 @@ struct Solver::Impl {
   void TellUpdate(int of_iteration);
   bool TestHere(bool to_the_end);
   void TestOne(int index, bool to_the_end, bool* stopped);
-  // Keeps the parameters where this test is better than all before.
   // Once for each test net.
   void TellOfPartlyTested(int index);
+  // Keeps the parameters where this test is better than all before.
   void Judge(const TestResult& result);
   // At the end of training: tries again what that could not write in the test of this iteration.
   void BestAtEnd();
