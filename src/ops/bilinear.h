@@ -44,20 +44,29 @@ struct Sources {
   }
 };
 
-// The elements, of plane x.
-void Sample(const Sources& at, const float* x, float* y);
-// Adds what the elements' gradients give back to plane dx.
-void Spread(const Sources& at, const float* dy, float* dx);
+// Some planes of images, or of a result at `at`, `stride` elements apart.
+template <typename T>
+struct Planes {
+  T* first;
+  int64_t stride;
+
+  CREMA_INLINE T* operator[](int64_t plane) const { return first + plane * stride; }
+};
+
+// The elements, of each plane of x.
+void Sample(const Sources& at, int64_t planes, Planes<const float> x, Planes<float> y);
+// Adds what the elements' gradients give back to the planes dx.
+void Spread(const Sources& at, int64_t planes, Planes<const float> dy, Planes<float> dx);
 
 // Gradients by where elements come from, in pixels.
 struct Slopes {
   float row[kElements], column[kElements];
 };
 
-// Adds those of elements of plane x with gradients dy.
-void AddSlopes(const Sources& at, const float* x, const float* dy, Slopes* slopes);
-// Adds the products of the elements of plane x and dy.
-void AddProducts(const Sources& at, const float* x, const float* dy, float* sums);
+// Adds those of elements of the planes x with gradients dy, one plane after the other.
+void AddSlopes(const Sources& at, int64_t planes, Planes<const float> x, Planes<const float> dy, Slopes* slopes);
+// Adds the products of the elements of the planes x and dy, likewise.
+void AddProducts(const Sources& at, int64_t planes, Planes<const float> x, Planes<const float> dy, float* sums);
 
 }  // namespace crema::bilinear
 

@@ -12,6 +12,7 @@ namespace crema {
 namespace {
 
 using bilinear::kElements;
+using bilinear::Planes;
 using bilinear::Slopes;
 using bilinear::Sources;
 using Problem = DeformableIm2colProblem;
@@ -19,6 +20,7 @@ using Problem = DeformableIm2colProblem;
 constexpr int64_t kGrain = 16384;     // elements worth waking a thread for
 constexpr int64_t kSampledWith = 64;  // channels that share what is known of their sources
 constexpr int64_t kGatheredWith = 8;  // the same of gradients, of which a thread owns whole planes
+constexpr int64_t kBuffered = 4;      // of these, whose gradients are copied at a time
 
 // Some windows, [first, first + count), at one place of the window, of one group.
 struct Piece {
@@ -30,9 +32,9 @@ struct Piece {
     return (group * p.places() + place) * numbers * p.windows() + first;
   }
   // Of a channel, in the columns.
-  int64_t Columns(const Problem& p, int64_t channel) const {
-    return (channel * p.places() + place) * p.windows() + first;
-  }
+  int64_t Columns(const Problem& p, int64_t channel) const { return channel * Stride(p) + place * p.windows() + first; }
+  // From a channel to the next.
+  static int64_t Stride(const Problem& p) { return p.places() * p.windows(); }
 };
 
 int64_t Pieces(const Problem& p) { return (p.windows() + kElements - 1) / kElements; }  // of a place
@@ -54,7 +56,7 @@ CREMA_MULTIVERSION void LocateRow(const Problem& p, int64_t place, const Row& at
                                   const float* across, Sources* to) {
   const int64_t i = place / p.columns.kernel, j = place % p.columns.kernel;
   const auto width = static_cast<int32_t>(p.columns.input);
-#pragma omp simd
+#pragma GCC ivdep  // `omp simd` would keep the points in memory
   for (int32_t n = 0; n < at.count; ++n) {
     const int32_t k = at.k + n;
     to->Set(k, deformable::PointOf(p.rows, kFades, at.row, i, down[k]),
@@ -87,17 +89,26 @@ void Locate(const Problem& p, const Piece& piece, const float* offsets, const fl
 }
 
 CREMA_MULTIVERSION void FillOutside(const Sources& at, float value, const float* x, float* y) {
-#pragma omp simd
+#pragma GCC ivdep
   for (int32_t k = 0; k < at.count; ++k) {
     const bool inside = bilinear::IsInside(at.down.At(k)) & bilinear::IsInside(at.across.At(k));
     y[k] = inside ? x[k] : value;
   }
 }
 
-// The gradients of what was sampled, 0 for what lies outside: these may be infinite or no numbers.
-const float* SampledGradients(const Sources& at, const float* gradients, float* buffer) {
-  FillOutside(at, 0, gradients, buffer);
-  return buffer;
+// Calls body(first, count, gradients) for channels [begin, end), some at a time, with the gradients of what was sampled
+// of them; 0 for what lies outside: there the columns' may be infinite or no numbers.
+template <typename Body>
+void WithSampledGradients(const Problem& p, const Sources& at, const Piece& piece, const float* columns, int64_t begin,
+                          int64_t end, const Body& body) {
+  float buffer[kBuffered * kElements];
+  for (int64_t first = begin; first < end; first += kBuffered) {
+    const int64_t count = std::min(kBuffered, end - first);
+    for (int64_t i = 0; i < count; ++i) {
+      FillOutside(at, 0, columns + piece.Columns(p, first + i), buffer + i * kElements);
+    }
+    body(first, count, Planes<const float>{buffer, kElements});
+  }
 }
 
 CREMA_MULTIVERSION void Multiply(int32_t n, const float* factors, const float* x, float* y) {
@@ -132,10 +143,12 @@ void DeformableIm2col(const DeformableIm2colProblem& problem, const float* image
     Sources at;
     const Piece piece = PieceOf(problem, channels.group, i);
     Locate(problem, piece, offsets, factors, &at);
+    Sample(at, channels.end - channels.begin, {image + channels.begin * problem.plane(), problem.plane()},
+           {columns + piece.Columns(problem, channels.begin), Piece::Stride(problem)});
+    if (problem.fades || factors) return;
     for (int64_t c = channels.begin; c < channels.end; ++c) {
       float* const to = columns + piece.Columns(problem, c);
-      Sample(at, image + c * problem.plane(), to);
-      if (!problem.fades && !factors) FillOutside(at, problem.outside, to, to);
+      FillOutside(at, problem.outside, to, to);
     }
   });
 }
@@ -147,7 +160,6 @@ void DeformableCol2im(const DeformableIm2colProblem& problem, const float* colum
   const int64_t work = std::min(kGatheredWith, p.group_channels()) * p.places() * p.windows();
   ParallelFor(p.groups * parts, std::max<int64_t>(1, kGrain / (work + 1)), [&](int64_t begin, int64_t end) {
     Sources at;
-    float buffer[kElements];
     for (int64_t n = begin; n < end; ++n) {
       const int64_t group = n / parts, first = group * p.group_channels() + n % parts * kGatheredWith;
       const int64_t last = std::min(first + kGatheredWith, (group + 1) * p.group_channels());
@@ -155,9 +167,10 @@ void DeformableCol2im(const DeformableIm2colProblem& problem, const float* colum
       for (int64_t i = 0; i < pieces; ++i) {
         const Piece piece = PieceOf(p, group, i);
         Locate(p, piece, offsets, factors, &at);
-        for (int64_t c = first; c < last; ++c) {
-          Spread(at, SampledGradients(at, columns + piece.Columns(p, c), buffer), image + c * p.plane());
-        }
+        WithSampledGradients(p, at, piece, columns, first, last,
+                             [&](int64_t c, int64_t count, Planes<const float> gradients) {
+                               Spread(at, count, gradients, {image + c * p.plane(), p.plane()});
+                             });
       }
     }
   });
@@ -170,15 +183,15 @@ void DeformableOffsetGradient(const DeformableIm2colProblem& problem, const floa
   ForEachPiece(p, p.group_channels(), [&](const Channels& channels, int64_t i) {
     Sources at;
     Slopes slopes;
-    float buffer[kElements];
     const Piece piece = PieceOf(p, channels.group, i);
     Locate(p, piece, offsets, nullptr, &at);
     if (offset_gradient) {
       std::fill_n(slopes.row, piece.count, 0.0f);
       std::fill_n(slopes.column, piece.count, 0.0f);
-      for (int64_t c = channels.begin; c < channels.end; ++c) {
-        AddSlopes(at, image + c * p.plane(), SampledGradients(at, columns + piece.Columns(p, c), buffer), &slopes);
-      }
+      WithSampledGradients(p, at, piece, columns, channels.begin, channels.end,
+                           [&](int64_t c, int64_t count, Planes<const float> gradients) {
+                             AddSlopes(at, count, {image + c * p.plane(), p.plane()}, gradients, &slopes);
+                           });
       float* const pair = offset_gradient + piece.At(p, 2);
       float *const down = pair + p.first_down(), *const across = pair + p.first_across();
       if (factors) {
@@ -192,9 +205,8 @@ void DeformableOffsetGradient(const DeformableIm2colProblem& problem, const floa
     if (factor_gradient) {
       float* const sums = factor_gradient + piece.At(p, 1);
       std::fill_n(sums, piece.count, 0.0f);
-      for (int64_t c = channels.begin; c < channels.end; ++c) {
-        AddProducts(at, image + c * p.plane(), columns + piece.Columns(p, c), sums);
-      }
+      AddProducts(at, channels.end - channels.begin, {image + channels.begin * p.plane(), p.plane()},
+                  {columns + piece.Columns(p, channels.begin), Piece::Stride(p)}, sums);
     }
   });
 }

@@ -44,7 +44,7 @@ void ForEachRun(const SpatialTransform& p, int64_t first, int32_t count, const B
 // Elements of one row, side by side: elements k, k + 1, ... of Sources.
 CREMA_MULTIVERSION void LocateRow(const SpatialTransform& p, const Map& map, const Run& run, Sources* to) {
   const auto width = static_cast<int32_t>(p.width);
-#pragma omp simd
+#pragma GCC ivdep  // `omp simd` would keep the points in memory
   for (int32_t i = 0; i < run.count; ++i) {
     to->Set(run.k + i, map.RowsOf(p, run.row, run.column + i), map.ColumnsOf(p, run.row, run.column + i), width);
   }
@@ -91,11 +91,8 @@ void BackwardOf(const SpatialTransform& p, const Map& map, int64_t channels, con
     Locate(p, map, first, &at);
     std::fill_n(slopes.row, at.count, 0.0f);
     std::fill_n(slopes.column, at.count, 0.0f);
-    for (int64_t c = 0; c < channels; ++c) {
-      const float* const gradients = dy + c * result + first;
-      if (dx) Spread(at, gradients, dx + c * plane);
-      if (gradient) AddSlopes(at, x + c * plane, gradients, &slopes);
-    }
+    if (dx) Spread(at, channels, {dy + first, result}, {dx, plane});
+    if (gradient) AddSlopes(at, channels, {x, plane}, {dy + first, result}, &slopes);
     if (gradient) ForEachRun(p, first, at.count, [&](const Run& run) { gradient->Add(p, slopes, run); });
   }
 }
@@ -112,9 +109,8 @@ void SpatialTransformForward(const SpatialTransform& problem, const float* x, co
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = i / parts, first = i % parts * kElements;
       Locate(p, Map(p, theta + image * p.learnt), first, &at);
-      for (int64_t c = image * p.channels; c < (image + 1) * p.channels; ++c) {
-        Sample(at, x + c * plane, y + c * result + first);
-      }
+      const int64_t c = image * p.channels;
+      Sample(at, p.channels, {x + c * plane, plane}, {y + c * result + first, result});
     }
   });
 }
