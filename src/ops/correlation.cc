@@ -45,34 +45,45 @@ struct Padded {
   }
 };
 
-// Some columns of a row of the result; a and b: of the first channel, the first pixels of the windows.
-template <int64_t kCount, typename Formula>
-CREMA_INLINE void SumColumns(const Problem& p, const Formula& formula, const float* a, const float* b, int64_t count,
-                             float* y) {
-  const int64_t plane = PaddedPlane(p), width = PaddedWidth(p);
-  const int64_t columns = kCount > 0 ? kCount : count;
-  float sums[kLanes] = {};
+// kCount columns of a row of the result; a and b: of the first channel, the first pixels of the windows, which follow
+// each other kStride pixels apart, or p.stride where that is 0.
+template <int64_t kCount, int64_t kStride, typename Formula>
+CREMA_INLINE void SumColumns(const Problem& p, const Formula& formula, const float* a, const float* b, float* y) {
+  const int64_t plane = PaddedPlane(p), width = PaddedWidth(p), stride = kStride > 0 ? kStride : p.stride;
+  float sums[kCount] = {};
   for (int64_t c = 0; c < p.channels; ++c) {
     for (int64_t j = 0; j < p.kernel; ++j) {
       for (int64_t i = 0; i < p.kernel; ++i) {
         const float *const from = a + c * plane + j * width + i, *const other = b + c * plane + j * width + i;
 #pragma omp simd
-        for (int64_t x = 0; x < columns; ++x) sums[x] += formula(from[x * p.stride], other[x * p.stride]);
+        for (int64_t x = 0; x < kCount; ++x) sums[x] += formula(from[x * stride], other[x * stride]);
       }
     }
   }
   const float share = p.share();
-  for (int64_t x = 0; x < columns; ++x) y[x] = sums[x] * share;
+  for (int64_t x = 0; x < kCount; ++x) y[x] = sums[x] * share;
+}
+
+// In blocks of columns that get smaller.
+template <int64_t kCount, int64_t kStride, typename Formula>
+CREMA_INLINE void SumBlocks(const Problem& p, const Formula& formula, const float* a, const float* b, int64_t x,
+                            float* y) {
+  for (; x + kCount <= p.columns; x += kCount) {
+    SumColumns<kCount, kStride>(p, formula, a + x * p.stride, b + x * p.stride, y + x);
+  }
+  if constexpr (kCount > 1) {
+    if (x < p.columns) SumBlocks<kCount / (kCount > 4 ? 2 : 4), kStride>(p, formula, a, b, x, y);
+  }
+}
+
+template <int64_t kStride, typename Formula>
+CREMA_MULTIVERSION void SumRow(const Problem& p, const float* a, const float* b, float* y) {
+  SumBlocks<kLanes, kStride>(p, Formula(), a, b, 0, y);
 }
 
 template <typename Formula>
-CREMA_MULTIVERSION void SumRow(const Problem& p, const float* a, const float* b, float* y) {
-  const Formula formula;
-  int64_t x = 0;
-  for (; x + kLanes <= p.columns; x += kLanes) {
-    SumColumns<kLanes>(p, formula, a + x * p.stride, b + x * p.stride, kLanes, y + x);
-  }
-  if (x < p.columns) SumColumns<0>(p, formula, a + x * p.stride, b + x * p.stride, p.columns - x, y + x);
+void SumRow(const Problem& p, const float* a, const float* b, float* y) {
+  p.stride == 1 ? SumRow<1, Formula>(p, a, b, y) : SumRow<0, Formula>(p, a, b, y);
 }
 
 // Pixels that a displacement moves windows down, or across.
