@@ -4,6 +4,7 @@
 
 #include <cfloat>
 
+#include "ops/elementary_functions.h"
 #include "ops/label_formulas.h"
 #include "ops/soft_targets.h"
 
@@ -25,8 +26,10 @@ struct Wanted {
 };
 
 // What a class adds to the sum of losses. One that is not wanted adds nothing, whatever its probability is.
-CREMA_HOST_DEVICE inline double Term(float wanted, float probability) {
-  return wanted > 0 ? static_cast<double>(wanted) * static_cast<double>(labels::Loss(probability)) : 0;
+CREMA_FORMULA double Term(float wanted, float probability) {
+  const float loss = -formula::Log(probability < FLT_MIN ? FLT_MIN : probability);
+  const double term = static_cast<double>(wanted) * static_cast<double>(loss);
+  return wanted > 0 ? term : 0.0;
 }
 
 }  // namespace crema::soft_targets

@@ -25,15 +25,79 @@ float WeightOf(const SoftmaxLoss& loss, const float* target) {
   return static_cast<float>(sum);
 }
 
-double TermOf(const SoftmaxLoss& loss, float weight, const float* probability, const float* target) {
+// Of one position whose classes are neighbours.
+CREMA_MULTIVERSION double TermOf(const SoftmaxLoss& loss, float weight, const float* probability, const float* target) {
   const soft_targets::Wanted wanted(loss, weight);
-  const int64_t inner = loss.axis.inner;
-  double sum = 0;
-  for (int64_t c = 0; c < loss.axis.classes; ++c) {
-    const float weighted = soft_targets::Weighted(loss.class_weight, c, target[c * inner]);
-    sum += soft_targets::Term(wanted(weighted), probability[c * inner]);
+  const float* const class_weight = loss.class_weight;
+  const int64_t classes = loss.axis.classes;
+  float wanted_of[kTile];
+  double terms[kTile], sum = 0;
+  for (int64_t first = 0; first < classes; first += kTile) {
+    const int64_t count = std::min(kTile, classes - first);
+    for (int64_t i = 0; i < count; ++i) {
+      wanted_of[i] = wanted(soft_targets::Weighted(class_weight, first + i, target[first + i]));
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) terms[i] = soft_targets::Term(wanted_of[i], probability[first + i]);
+    for (int64_t i = 0; i < count; ++i) sum += terms[i];
   }
   return sum;
+}
+
+// Of some positions, at most kTile: what they weigh, and what they add to the sum of losses before that is weighted.
+struct TileSums {
+  float weights[kTile];
+  double terms[kTile];
+};
+
+// Of `width` positions that are neighbours in each class; without the terms where probability is null.
+CREMA_MULTIVERSION void SumTile(const SoftmaxLoss& loss, int64_t width, const float* probability, const float* target,
+                                TileSums* sums) {
+  const int64_t classes = loss.axis.classes, inner = loss.axis.inner;
+  double totals[kTile] = {};
+  for (int64_t c = 0; c < classes; ++c) {
+    const float* const targets = target + c * inner;
+    const float factor = soft_targets::Weighted(loss.class_weight, c, 1);
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) totals[i] += static_cast<double>(factor * targets[i]);
+  }
+  for (int64_t i = 0; i < width; ++i) sums->weights[i] = static_cast<float>(totals[i]);
+  if (!probability) return;
+  // As soft_targets::Wanted has it, which loops would keep in memory.
+  const float own = 1.0f - loss.smoothing, share = loss.smoothing / static_cast<float>(classes);
+  std::fill_n(sums->terms, width, 0.0);
+  for (int64_t c = 0; c < classes; ++c) {
+    const float *const targets = target + c * inner, *const probabilities = probability + c * inner;
+    const float factor = soft_targets::Weighted(loss.class_weight, c, 1);
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) {
+      sums->terms[i] += soft_targets::Term(own * (factor * targets[i]) + share * sums->weights[i], probabilities[i]);
+    }
+  }
+}
+
+// Calls body(i, weight of position i, what it adds to the sum of losses) for positions [begin, end), in order; without
+// the latter where probability is null.
+template <typename Body>
+void ForPositions(const SoftmaxLoss& loss, const float* probability, const float* target, int64_t begin, int64_t end,
+                  const Body& body) {
+  const int64_t inner = loss.axis.inner;
+  TileSums sums;
+  for (int64_t first = begin; first < end;) {
+    const int64_t at = labels::FirstOffset(loss.axis, first);
+    const int64_t width = std::min({kTile, end - first, inner - first % inner});
+    const float* const probabilities = probability ? probability + at : nullptr;
+    if (inner == 1) {
+      sums.weights[0] = WeightOf(loss, target + at);
+      if (probability) sums.terms[0] = TermOf(loss, sums.weights[0], probabilities, target + at);
+    } else {
+      SumTile(loss, width, probabilities, target + at, &sums);
+    }
+    for (int64_t i = 0; i < width; ++i) {
+      body(first + i, sums.weights[i], probability ? Weighted(loss.weights[first + i], sums.terms[i]) : 0.0);
+    }
+    first += width;
+  }
 }
 
 struct PartSums {
@@ -46,13 +110,11 @@ PartSums SumPositions(const SoftmaxLoss& loss, const float* probability, const f
   const int64_t positions = loss.axis.positions();
   ParallelFor(kParts, GrainOf(positions * loss.axis.classes / kParts), [&](int64_t first, int64_t last) {
     for (int64_t part = first; part < last; ++part) {
-      for (int64_t i = positions * part / kParts; i < positions * (part + 1) / kParts; ++i) {
-        const int64_t at = labels::FirstOffset(loss.axis, i);
-        const float weight = WeightOf(loss, target + at);
-        parts[part].weights += static_cast<double>(weight);
-        if (!probability) continue;
-        parts[part].terms += Weighted(loss.weights[i], TermOf(loss, weight, probability + at, target + at));
-      }
+      ForPositions(loss, probability, target, positions * part / kParts, positions * (part + 1) / kParts,
+                   [&](int64_t, float weight, double term) {
+                     parts[part].weights += static_cast<double>(weight);
+                     parts[part].terms += term;
+                   });
     }
   });
   PartSums sums;
@@ -119,11 +181,8 @@ void SoftTargetLossForward(const SoftmaxLoss& loss, const float* probability, co
 
 void SoftTargetLossTerms(const SoftmaxLoss& loss, const float* probability, const float* target, float* terms) {
   ParallelFor(loss.axis.positions(), GrainOf(loss.axis.classes), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t at = labels::FirstOffset(loss.axis, i);
-      const double term = TermOf(loss, WeightOf(loss, target + at), probability + at, target + at);
-      terms[i] = static_cast<float>(Weighted(loss.weights[i], term));
-    }
+    ForPositions(loss, probability, target, begin, end,
+                 [&](int64_t i, float, double term) { terms[i] = static_cast<float>(term); });
   });
 }
 
