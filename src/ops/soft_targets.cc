@@ -180,9 +180,15 @@ void SoftTargetLossForward(const SoftmaxLoss& loss, const float* probability, co
 }
 
 void SoftTargetLossTerms(const SoftmaxLoss& loss, const float* probability, const float* target, float* terms) {
-  ParallelFor(loss.axis.positions(), GrainOf(loss.axis.classes), [&](int64_t begin, int64_t end) {
-    ForPositions(loss, probability, target, begin, end,
-                 [&](int64_t i, float, double term) { terms[i] = static_cast<float>(term); });
+  // Whole tiles, whatever the number of threads: vectors may round otherwise than the rest of a loop.
+  const int64_t inner = loss.axis.inner, tiles = (inner + kTile - 1) / kTile;
+  const int64_t grain = GrainOf(loss.axis.classes * std::min(inner, kTile));
+  ParallelFor(loss.axis.outer * tiles, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; ++tile) {
+      const int64_t row = tile / tiles * inner, first = tile % tiles * kTile;
+      ForPositions(loss, probability, target, row + first, row + std::min(inner, first + kTile),
+                   [&](int64_t i, float, double term) { terms[i] = static_cast<float>(term); });
+    }
   });
 }
 
