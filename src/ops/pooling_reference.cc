@@ -1,6 +1,7 @@
 // The plain loops that define what every other pooling kernel must compute.
 #include <algorithm>
 
+#include "base/parallel.h"
 #include "ops/pooling_kernels.h"
 
 namespace crema {
@@ -92,16 +93,23 @@ class ReferencePooling final : public PoolingKernel {
     bool empty() const { return front >= back || top >= bottom || left >= right; }
   };
 
-  // body(index in the output, start of the input plane, window)
+  // body(index in the output, start of the input plane, window); each plane is one thread's.
   template <typename Body>
   void ForEachWindow(const Body& body) const {
-    for (int64_t plane = 0; plane < problem_.planes(); ++plane) {
-      int64_t at = Start(plane, problem_.output_plane());
-      for (int64_t slice = 0; slice < problem_.output_depth; ++slice) {
-        for (int64_t row = 0; row < problem_.output_height; ++row) {
-          for (int64_t column = 0; column < problem_.output_width; ++column, at += step_) {
-            body(at, Start(plane, problem_.input_plane()), WindowOf(slice, row, column));
-          }
+    constexpr int64_t kGrain = 4096;  // windows worth waking a thread for
+    const int64_t grain = std::max<int64_t>(1, kGrain / (problem_.output_plane() + 1));
+    ParallelFor(problem_.planes(), grain, [&](int64_t first, int64_t last) {
+      for (int64_t plane = first; plane < last; ++plane) ForEachWindowOf(plane, body);
+    });
+  }
+
+  template <typename Body>
+  void ForEachWindowOf(int64_t plane, const Body& body) const {
+    int64_t at = Start(plane, problem_.output_plane());
+    for (int64_t slice = 0; slice < problem_.output_depth; ++slice) {
+      for (int64_t row = 0; row < problem_.output_height; ++row) {
+        for (int64_t column = 0; column < problem_.output_width; ++column, at += step_) {
+          body(at, Start(plane, problem_.input_plane()), WindowOf(slice, row, column));
         }
       }
     }

@@ -10,7 +10,7 @@
 
 namespace crema::soft_targets {
 
-CREMA_HOST_DEVICE inline bool IsBad(float target) { return !(target >= 0 && target <= FLT_MAX); }
+CREMA_HOST_DEVICE inline bool IsBad(float target) { return !((target >= 0) & (target <= FLT_MAX)); }
 
 // Of class c.
 CREMA_HOST_DEVICE inline float Weighted(const float* class_weight, int64_t c, float target) {

@@ -100,6 +100,13 @@ void ForPositions(const SoftmaxLoss& loss, const float* probability, const float
   }
 }
 
+CREMA_MULTIVERSION bool AnyIsBad(int64_t n, const float* target) {
+  int32_t bad = 0;
+#pragma omp simd reduction(| : bad)
+  for (int64_t i = 0; i < n; ++i) bad |= soft_targets::IsBad(target[i]) ? 1 : 0;
+  return bad != 0;
+}
+
 struct PartSums {
   double terms = 0, weights = 0;
 };
@@ -165,8 +172,8 @@ CREMA_MULTIVERSION void TileGradient(const SoftmaxLoss& loss, float scale, int64
 int64_t FindBadTarget(int64_t count, const float* target) {
   std::atomic<int64_t> first = count;
   ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+    if (!AnyIsBad(end - begin, target + begin)) return;
     const auto bad = std::find_if(target + begin, target + end, soft_targets::IsBad) - target;
-    if (bad == end) return;
     int64_t known = first;
     while (bad < known && !first.compare_exchange_weak(known, bad)) {
     }
