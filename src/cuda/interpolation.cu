@@ -48,9 +48,11 @@ __global__ void __launch_bounds__(kThreads)
       const float* from = dy + plane * p.result_height * p.result_width;
       for (int32_t r = down.begin; r < down.end; ++r) {
         const float weight = axes.rows.At(r).Of(own_row);
+        if (weight == 0.0f) continue;  // gradients may be infinite
         const float* line = from + r * p.result_width + across.begin;
         for (int32_t c = lane; c < width; c += kLanes) {
-          sum += weight * axes.columns.At(across.begin + c).Of(own_column) * line[c];
+          const float share = axes.columns.At(across.begin + c).Of(own_column);
+          sum += share == 0.0f ? 0.0f : weight * share * line[c];
         }
       }
     }

@@ -79,6 +79,7 @@ __global__ void __launch_bounds__(kThreads)
         const int64_t in_row = i / region.rows.points * p.pooled_width;
         for (int32_t k = columns.begin; k < columns.end; ++k) {
           const float weight = down * region.columns.At(k).Of(column);
+          if (weight == 0.0f) continue;  // gradients may be infinite
           const int64_t cell = in_row + k / region.columns.points;
           CREMA_UNROLL
           for (int c = 0; c < kTogether; ++c) {

@@ -1,5 +1,7 @@
 #include "ops/bilinear.h"
 
+#include "base/independent_loop.h"
+
 namespace crema::bilinear {
 
 namespace {
@@ -11,12 +13,15 @@ constexpr int kTogether = 4;
 
 template <int kPlanes>
 CREMA_MULTIVERSION void SamplePlanes(const Sources& at, const Planes<const float>& x, const Planes<float>& y) {
-#pragma GCC ivdep
+  CREMA_INDEPENDENT
   for (int32_t k = 0; k < at.count; ++k) {
     const Shares down = at.down.At(k), across = at.across.At(k);
     for (int i = 0; i < kPlanes; ++i) y[i][k] = at.CornersOf(x[i], k).Value(down, across);
   }
 }
+
+// What has no share gets nothing of a gradient, which may be infinite.
+CREMA_INLINE float Part(float share, float gradient) { return share == 0.0f ? 0.0f : share * gradient; }
 
 template <int kPlanes>
 void SpreadPlanes(const Sources& at, const Planes<const float>& dy, const Planes<float>& dx) {
@@ -25,12 +30,12 @@ void SpreadPlanes(const Sources& at, const Planes<const float>& dy, const Planes
     const int32_t upper_left = at.upper_left[k], upper_right = at.upper_right[k];
     const int32_t lower_left = at.lower_left[k], lower_right = at.lower_right[k];
     for (int i = 0; i < kPlanes; ++i) {
-      const float above = down.low * dy[i][k], below = down.high * dy[i][k];
+      const float above = Part(down.low, dy[i][k]), below = Part(down.high, dy[i][k]);
       float* const to = dx[i];
-      to[upper_left] += above * across.low;
-      to[upper_right] += above * across.high;
-      to[lower_left] += below * across.low;
-      to[lower_right] += below * across.high;
+      to[upper_left] += Part(across.low, above);
+      to[upper_right] += Part(across.high, above);
+      to[lower_left] += Part(across.low, below);
+      to[lower_right] += Part(across.high, below);
     }
   }
 }
@@ -38,7 +43,7 @@ void SpreadPlanes(const Sources& at, const Planes<const float>& dy, const Planes
 template <int kPlanes>
 CREMA_MULTIVERSION void AddSlopesOfPlanes(const Sources& at, const Planes<const float>& x,
                                           const Planes<const float>& dy, Slopes* slopes) {
-#pragma GCC ivdep
+  CREMA_INDEPENDENT
   for (int32_t k = 0; k < at.count; ++k) {
     const Shares down = at.down.At(k), across = at.across.At(k);
     float row = slopes->row[k], column = slopes->column[k];
@@ -55,7 +60,7 @@ CREMA_MULTIVERSION void AddSlopesOfPlanes(const Sources& at, const Planes<const 
 template <int kPlanes>
 CREMA_MULTIVERSION void AddProductsOfPlanes(const Sources& at, const Planes<const float>& x,
                                             const Planes<const float>& dy, float* sums) {
-#pragma GCC ivdep
+  CREMA_INDEPENDENT
   for (int32_t k = 0; k < at.count; ++k) {
     const Shares down = at.down.At(k), across = at.across.At(k);
     float sum = sums[k];

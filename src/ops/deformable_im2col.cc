@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/independent_loop.h"
 #include "base/multiversion.h"
 #include "base/parallel.h"
 #include "ops/bilinear.h"
@@ -56,7 +57,7 @@ CREMA_MULTIVERSION void LocateRow(const Problem& p, int64_t place, const Row& at
                                   const float* across, Sources* to) {
   const int64_t i = place / p.columns.kernel, j = place % p.columns.kernel;
   const auto width = static_cast<int32_t>(p.columns.input);
-#pragma GCC ivdep  // `omp simd` would keep the points in memory
+  CREMA_INDEPENDENT
   for (int32_t n = 0; n < at.count; ++n) {
     const int32_t k = at.k + n;
     to->Set(k, deformable::PointOf(p.rows, kFades, at.row, i, down[k]),
@@ -89,7 +90,7 @@ void Locate(const Problem& p, const Piece& piece, const float* offsets, const fl
 }
 
 CREMA_MULTIVERSION void FillOutside(const Sources& at, float value, const float* x, float* y) {
-#pragma GCC ivdep
+  CREMA_INDEPENDENT
   for (int32_t k = 0; k < at.count; ++k) {
     const bool inside = bilinear::IsInside(at.down.At(k)) & bilinear::IsInside(at.across.At(k));
     y[k] = inside ? x[k] : value;
@@ -205,8 +206,10 @@ void DeformableOffsetGradient(const DeformableIm2colProblem& problem, const floa
     if (factor_gradient) {
       float* const sums = factor_gradient + piece.At(p, 1);
       std::fill_n(sums, piece.count, 0.0f);
-      AddProducts(at, channels.end - channels.begin, {image + channels.begin * p.plane(), p.plane()},
-                  {columns + piece.Columns(p, channels.begin), Piece::Stride(p)}, sums);
+      WithSampledGradients(p, at, piece, columns, channels.begin, channels.end,
+                           [&](int64_t c, int64_t count, Planes<const float> gradients) {
+                             AddProducts(at, count, {image + c * p.plane(), p.plane()}, gradients, sums);
+                           });
     }
   });
 }

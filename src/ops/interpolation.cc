@@ -68,13 +68,15 @@ CREMA_INLINE void GatherRow(const Interpolation& p, const Axes& axes, const Colu
   for (int32_t c = 0; c < count; ++c) sums[c] = 0;
   for (int32_t r = readers.begin; r < readers.end; ++r) {
     const float weight = axes.rows.At(r).Of(row);
+    if (weight == 0.0f) continue;  // gradients may be infinite
     const float* dy = plane + r * p.result_width + left;
 #pragma omp simd
     for (int32_t c = 0; c < count; ++c) sums[c] += weight * dy[c];
   }
   for (int32_t c = 0; c < count; ++c) {
-    to[columns.first[c]] += (1.0f - columns.weight[c]) * sums[c];
-    to[columns.second[c]] += columns.weight[c] * sums[c];
+    const float right = columns.weight[c];
+    to[columns.first[c]] += right == 1.0f ? 0.0f : (1.0f - right) * sums[c];
+    to[columns.second[c]] += right == 0.0f ? 0.0f : right * sums[c];
   }
 }
 

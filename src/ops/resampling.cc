@@ -105,7 +105,9 @@ void GatherRow(const Resampling& p, const Tables& tables, int64_t row, const flo
     SumReaders(p, tables.rows, row, part, plane, sums);
     for (int64_t i = 0; i < p.columns.taps; ++i) {
       const float* const weights = tables.columns.weights + i * p.columns.result + left;
-      for (int64_t c = 0; c < part.count; ++c) dx[tables.columns.first[left + c] + i] += weights[c] * sums[c];
+      for (int64_t c = 0; c < part.count; ++c) {
+        dx[tables.columns.first[left + c] + i] += weights[c] == 0.0f ? 0.0f : weights[c] * sums[c];
+      }
     }
   }
 }

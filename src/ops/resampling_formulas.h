@@ -27,9 +27,11 @@ CREMA_FORMULA double WeightOf(Filter filter, double distance) {
   return x < 2.0 ? ((2.5 - 0.5 * x) * x - 4.0) * x + 2.0 : 0.0;
 }
 
+// Of places: those in the middle between two elements go to the latter one, and those on one take of no other.
+inline constexpr double kRounding = 1e-9;
+
 // The first of the `taps` elements that element i of the result may be made of.
 CREMA_FORMULA int64_t FirstOf(const Axis& axis, Filter filter, int64_t i) {
-  constexpr double kRounding = 1e-9;  // of places in the middle between two elements, which go to the latter one
   const double place = axis.PlaceOf(i);
   const double first = filter == Filter::kNearest ? std::floor(place + 0.5 + kRounding)
                                                   : std::floor(place - RadiusOf(filter) * axis.width) + 1.0;
@@ -64,7 +66,8 @@ struct Table {
       sum += WeightOf(filter, (place - static_cast<double>(begin + k)) / axis.width);
     }
     for (int64_t k = 0; k < axis.taps; ++k) {
-      const double weight = WeightOf(filter, (place - static_cast<double>(begin + k)) / axis.width);
+      const double exact = WeightOf(filter, (place - static_cast<double>(begin + k)) / axis.width);
+      const double weight = std::fabs(exact) < kRounding ? 0.0 : exact;  // which places have rounding of
       weights[k * axis.result + i] = static_cast<float>(weight / sum);
     }
     first[i] = static_cast<int32_t>(begin);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/independent_loop.h"
 #include "base/multiversion.h"
 #include "base/parallel.h"
 #include "ops/bilinear.h"
@@ -44,7 +45,7 @@ void ForEachRun(const SpatialTransform& p, int64_t first, int32_t count, const B
 // Elements of one row, side by side: elements k, k + 1, ... of Sources.
 CREMA_MULTIVERSION void LocateRow(const SpatialTransform& p, const Map& map, const Run& run, Sources* to) {
   const auto width = static_cast<int32_t>(p.width);
-#pragma GCC ivdep  // `omp simd` would keep the points in memory
+  CREMA_INDEPENDENT
   for (int32_t i = 0; i < run.count; ++i) {
     to->Set(run.k + i, map.RowsOf(p, run.row, run.column + i), map.ColumnsOf(p, run.row, run.column + i), width);
   }

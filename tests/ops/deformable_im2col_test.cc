@@ -38,5 +38,20 @@ TEST(DeformableIm2col, GradientsOfUnknownPixelsStayThere) {
   }
 }
 
+// Nor do factors have a part in what lies outside, nor pixels in what they have no share of.
+TEST(DeformableIm2col, InfiniteGradientsStayWhereTheyBelong) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  DeformableIm2colProblem problem = {.channels = 1, .rows = {1, 1, 1, 0, 1, 1}, .columns = {3, 1, 1, 0, 1, 3}};
+  problem.across_first = true;
+  const std::vector<float> image = {1, 3, 7}, offsets = {0, 5, 0, 0, 0, 0}, factors = {1, 1, 1};
+  const std::vector<float> given = {1, infinity, infinity};
+  std::vector<float> gradient(3), of_factors(3);
+  DeformableCol2im(problem, given.data(), offsets.data(), factors.data(), gradient.data());
+  EXPECT_EQ(gradient, (std::vector<float>{1, 0, infinity}));
+  DeformableOffsetGradient(problem, given.data(), image.data(), offsets.data(), factors.data(), nullptr,
+                           of_factors.data());
+  EXPECT_EQ(of_factors, (std::vector<float>{1, 0, infinity}));
+}
+
 }  // namespace
 }  // namespace crema
