@@ -20,22 +20,35 @@ CREMA_MULTIVERSION void SamplePlanes(const Sources& at, const Planes<const float
   }
 }
 
-// What has no share gets nothing of a gradient, which may be infinite.
-CREMA_INLINE float Part(float share, float gradient) { return share == 0.0f ? 0.0f : share * gradient; }
+// What has no share gets nothing of a gradient, which may be infinite. Most have one.
+template <bool kAllShare>
+CREMA_INLINE float Part(float share, float gradient) {
+  return !kAllShare && share == 0.0f ? 0.0f : share * gradient;
+}
+
+template <int kPlanes, bool kAllShare>
+CREMA_INLINE void SpreadElement(const Sources& at, int32_t k, const Shares& down, const Shares& across,
+                                const Planes<const float>& dy, const Planes<float>& dx) {
+  const int32_t upper_left = at.upper_left[k], upper_right = at.upper_right[k];
+  const int32_t lower_left = at.lower_left[k], lower_right = at.lower_right[k];
+  for (int i = 0; i < kPlanes; ++i) {
+    const float above = Part<kAllShare>(down.low, dy[i][k]), below = Part<kAllShare>(down.high, dy[i][k]);
+    float* const to = dx[i];
+    to[upper_left] += Part<kAllShare>(across.low, above);
+    to[upper_right] += Part<kAllShare>(across.high, above);
+    to[lower_left] += Part<kAllShare>(across.low, below);
+    to[lower_right] += Part<kAllShare>(across.high, below);
+  }
+}
 
 template <int kPlanes>
 void SpreadPlanes(const Sources& at, const Planes<const float>& dy, const Planes<float>& dx) {
   for (int32_t k = 0; k < at.count; ++k) {
     const Shares down = at.down.At(k), across = at.across.At(k);
-    const int32_t upper_left = at.upper_left[k], upper_right = at.upper_right[k];
-    const int32_t lower_left = at.lower_left[k], lower_right = at.lower_right[k];
-    for (int i = 0; i < kPlanes; ++i) {
-      const float above = Part(down.low, dy[i][k]), below = Part(down.high, dy[i][k]);
-      float* const to = dx[i];
-      to[upper_left] += Part(across.low, above);
-      to[upper_right] += Part(across.high, above);
-      to[lower_left] += Part(across.low, below);
-      to[lower_right] += Part(across.high, below);
+    if (down.low * down.high * across.low * across.high != 0.0f) {
+      SpreadElement<kPlanes, true>(at, k, down, across, dy, dx);
+    } else {
+      SpreadElement<kPlanes, false>(at, k, down, across, dy, dx);
     }
   }
 }
