@@ -60,10 +60,7 @@ TEST(ClusterFaults, LocalWorkersThatDieAreStartedAgain) {
                              {.max_iter = 300, .snapshot = 100});
   const auto coordinator = folder.Start();
   ASSERT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
-  pid_t victim = 0;
-  for (const pid_t process : ProcessesIn(folder.path())) {
-    if (process != coordinator->pid()) victim = process;
-  }
+  const pid_t victim = LocalWorkerOf(folder, *coordinator);
   ASSERT_NE(victim, 0);
   kill(victim, SIGKILL);
   ASSERT_TRUE(coordinator->WaitFor("was ended by signal 9 and is started again")) << coordinator->Err();
@@ -80,10 +77,7 @@ TEST(ClusterFaults, LocalWorkersThatWouldReachNobodyAreNotStartedAgain) {
                              {.max_iter = 1000000, .snapshot = 0});
   const auto coordinator = folder.Start();
   ASSERT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
-  pid_t victim = 0;
-  for (const pid_t process : ProcessesIn(folder.path())) {
-    if (process != coordinator->pid()) victim = process;
-  }
+  const pid_t victim = LocalWorkerOf(folder, *coordinator);
   ASSERT_NE(victim, 0);
   for (const auto& entry : fs::directory_iterator(folder / "tmp")) fs::remove_all(entry);
   kill(victim, SIGKILL);

@@ -281,10 +281,7 @@ TEST(TopologyFaults, LocalWorkersThatDieAreStartedAgain) {
                              {.max_iter = 400, .snapshot = 100, .hidden = 512});
   const auto coordinator = folder.Start();
   ASSERT_TRUE(coordinator->WaitFor(", lr = ", 2)) << coordinator->Err();
-  pid_t victim = 0;
-  for (const pid_t process : ProcessesIn(folder.path())) {
-    if (process != coordinator->pid()) victim = process;
-  }
+  const pid_t victim = LocalWorkerOf(folder, *coordinator);
   ASSERT_NE(victim, 0);
   kill(victim, SIGKILL);
   ASSERT_TRUE(coordinator->WaitFor("was ended by signal 9 and is started again")) << coordinator->Err();

@@ -169,6 +169,14 @@ std::vector<pid_t> ProcessesIn(const fs::path& folder) {
   return found;
 }
 
+pid_t LocalWorkerOf(const ClusterFolder& folder, const Running& coordinator) {
+  pid_t worker = 0;
+  for (const pid_t process : ProcessesIn(folder.path())) {
+    if (process != coordinator.pid()) worker = process;
+  }
+  return worker;
+}
+
 std::vector<pid_t> ProcessesLeftIn(const fs::path& folder) {
   std::vector<pid_t> left = ProcessesIn(folder);
   for (int i = 0; i < 40 && !left.empty(); ++i) {

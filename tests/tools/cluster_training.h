@@ -86,6 +86,8 @@ std::string EndpointOf(const std::string& log);
 
 // Processes other than this one whose working directory is the folder, and their children's.
 std::vector<pid_t> ProcessesIn(const std::filesystem::path& folder);
+// One of the workers that this coordinator started; 0: there is none.
+pid_t LocalWorkerOf(const ClusterFolder& folder, const Running& coordinator);
 // Waits for what such processes may need to end; what is left then.
 std::vector<pid_t> ProcessesLeftIn(const std::filesystem::path& folder);
 

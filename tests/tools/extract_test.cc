@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -15,76 +13,14 @@
 #include "crema/files.h"
 #include "crema/net.h"
 #include "data/datum.h"
-#include "data/lmdb_writer.h"
 #include "data/record_source.h"
-#include "image/codec.h"
-#include "tools/colour_net.h"
+#include "tools/extract_testing.h"
 #include "tools/program.h"
 
 namespace crema::testing_tools {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Row {
-  std::string record, label;
-  std::vector<float> values;
-};
-
-// Of names without commas.
-std::vector<Row> ReadCsv(const fs::path& path) {
-  std::vector<Row> rows;
-  std::istringstream lines(ReadText(path));
-  std::string line, field;
-  std::getline(lines, line);
-  while (std::getline(lines, line)) {
-    Row& row = rows.emplace_back();
-    std::istringstream fields(line);
-    std::getline(fields, row.record, ',');
-    std::getline(fields, row.label, ',');
-    while (std::getline(fields, field, ',')) row.values.push_back(std::strtof(field.c_str(), nullptr));
-  }
-  return rows;
-}
-
-class Extract : public ::testing::Test {
- protected:
-  void SetUp() override {
-    WriteColourNet(folder_);
-    WritePng(folder_, "images/blue/1.png", Coloured(4, 4, 255, 0, 0));
-    WritePng(folder_, "images/green/1.png", Coloured(4, 4, 0, 255, 0));
-    WritePng(folder_, "images/red/1.png", Coloured(4, 4, 0, 0, 255));
-    WritePng(folder_, "images/red/2.png", Coloured(4, 4, 0, 0, 51));
-    folder_.Write("list.txt", "red/2.png 7\nblue/1.png 0\n");
-  }
-
-  Finished Run(std::vector<std::string> words, const std::string& model = "deploy.prototxt") const {
-    words.insert(words.begin(), {"crema", "extract", "--model=" + model, "--weights=net.caffemodel", "--threads=1"});
-    return RunProgram(words, {.folder = folder_.path()});
-  }
-
-  std::vector<Row> Rows(std::vector<std::string> words, const std::string& model = "deploy.prototxt") const {
-    words.insert(words.end(), {"--output=f.csv", "--force"});
-    const Finished run = Run(words, model);
-    EXPECT_EQ(run.exit_code, 0) << run.err;
-    return ReadCsv(folder_ / "f.csv");
-  }
-
-  void WriteDatabase() const {
-    LmdbWriter writer((folder_ / "db").string(), LmdbWriter::Existing::kRefuse);
-    for (int i = 0; i < 9; ++i) {
-      Datum datum;
-      const std::vector<uint8_t> bytes = EncodePng(Coloured(4, 4, 0, 0, 17 * i));
-      datum.set_data(bytes.data(), bytes.size());
-      datum.set_encoded(true);
-      datum.set_label(i % 3);
-      writer.Put("key" + std::to_string(i), datum.SerializeAsString());
-    }
-    writer.Commit();
-  }
-
-  const ScratchFolder folder_;
-};
 
 // Scores of the red one, whose first pixel is black: 0, 0, 4 * 15 / 16.
 void ExpectScores(const Row& row, int colour, double brightness = 1) {
@@ -286,55 +222,6 @@ TEST_F(Extract, SkipsOrFailsAtBrokenImages) {
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_TRUE(none.Says("none of the images can be read")) << none.err;
   EXPECT_FALSE(fs::exists(folder_ / "g.csv"));
-}
-
-TEST_F(Extract, ReplacesOnlyWhenTold) {
-  folder_.Write("f.csv", "mine");
-  const Finished refused = Run({"--output=f.csv", "images"});
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_TRUE(refused.Says("f.csv: error: exists already; choose another name, or pass --force")) << refused.err;
-  EXPECT_EQ(ReadText(folder_ / "f.csv"), "mine");
-  EXPECT_EQ(Run({"--output=f.csv", "--force", "images"}).exit_code, 0);
-  EXPECT_TRUE(ReadText(folder_ / "f.csv").starts_with("record,label,0,1,2\n"));
-}
-
-TEST_F(Extract, DoesNotReplaceWhatItReads) {
-  ASSERT_EQ(Run({"--blob=data", "--output=data_lmdb", "images"}).exit_code, 0);
-  const std::string before = ReadText(folder_ / "data_lmdb/data.mdb");
-  const Finished run = Run({"--output=./data_lmdb", "--force", "data_lmdb"});
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_TRUE(run.Says("data_lmdb: error: is what is read; write to another name")) << run.err;
-  EXPECT_EQ(ReadText(folder_ / "data_lmdb/data.mdb"), before);
-  const Finished inside = Run({"--output=data_lmdb/f.csv", "data_lmdb"});
-  EXPECT_EQ(inside.exit_code, 2);
-  EXPECT_TRUE(inside.Says("lies in \"data_lmdb\", which is read")) << inside.err;
-  EXPECT_EQ(Run({"--output=images/f.csv", "images"}).exit_code, 0);
-  fs::copy_file(folder_ / "net.caffemodel", folder_ / "more.csv");
-  for (const std::string weights : {"more.csv,net.caffemodel", "net.caffemodel,more.csv"}) {
-    const Finished listed = RunProgram({"crema", "extract", "--model=deploy.prototxt", "--weights=" + weights,
-                                        "--output=more.csv", "--force", "images"},
-                                       {.folder = folder_.path()});
-    EXPECT_EQ(listed.exit_code, 2) << weights;
-    EXPECT_TRUE(listed.Says("more.csv: error: is what is read")) << listed.err;
-    EXPECT_EQ(ReadText(folder_ / "more.csv"), ReadText(folder_ / "net.caffemodel"));
-  }
-}
-
-TEST_F(Extract, LeavesNothingOnAFullDisk) {
-  for (int i = 0; i < 40; ++i) WritePng(folder_, "many/" + std::to_string(i) + ".png", Coloured(64, 64, i, 0, 0));
-  for (const std::string output : {"f.csv", "f.h5", "f_lmdb"}) {
-    const Finished run = RunProgram({"crema", "extract", "--model=deploy.prototxt", "--weights=net.caffemodel",
-                                     "--blob=data", "--batch=40", "--output=" + output, "many"},
-                                    {.folder = folder_.path(), .file_size_limit = 4096});
-    if (output == "f.h5" && run.Says("without HDF5")) continue;
-    EXPECT_EQ(run.exit_code, 1) << output << run.err;
-    EXPECT_TRUE(run.Says("cannot ") && run.Says(output)) << run.err;
-    for (const auto& entry : fs::directory_iterator(folder_.path())) {
-      EXPECT_FALSE(entry.path().filename().string().starts_with("f.") || entry.path().filename() == "f_lmdb" ||
-                   entry.path().string().find(".tmp.") != std::string::npos)
-          << entry.path();
-    }
-  }
 }
 
 TEST_F(Extract, ComputesOnAGpuAsOnTheCpu) {
