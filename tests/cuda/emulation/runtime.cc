@@ -183,7 +183,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   std::snprintf(properties->name, sizeof properties->name, "Emulated GPU %d", device);
   properties->totalGlobalMem = kDeviceBytes;
   properties->major = 9;
-  properties->multiProcessorCount = 2;
+  // Grids, and what is added up in parts, depend on it: 2 unless the environment says another number.
+  const char* const multiprocessors = std::getenv("CREMA_EMULATED_MULTIPROCESSORS");
+  properties->multiProcessorCount = multiprocessors ? std::atoi(multiprocessors) : 2;
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
