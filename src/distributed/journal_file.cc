@@ -15,6 +15,7 @@
 #include "base/atomic_file.h"
 #include "base/paths.h"
 #include "base/stopwatch.h"
+#include "base/write_all.h"
 #include "crema/error.h"
 #include "schema/wire_bytes.h"
 
@@ -27,17 +28,6 @@ constexpr uint32_t kMostRecordBytes = 64u << 20;
 
 uint32_t CrcOf(std::string_view bytes) {
   return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
-}
-
-bool WriteAll(int fd, std::string_view bytes, uint64_t at) {
-  while (!bytes.empty()) {
-    const ssize_t wrote = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(at));
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(wrote));
-    at += static_cast<uint64_t>(wrote);
-  }
-  return true;
 }
 
 bool ReadAll(int fd, std::string* all) {
@@ -138,7 +128,7 @@ void JournalFile::Read(const std::function<void(const JournalRecord&)>& visit) {
   std::string all;
   if (!ReadAll(fd_, &all)) Fail("cannot be read", errno);
   if (all.empty()) {
-    if (!WriteAll(fd_, kTitle, 0) || fsync(fd_) != 0) Fail("cannot be written", errno);
+    if (!WriteAll(fd_, kTitle.data(), kTitle.size(), 0) || fsync(fd_) != 0) Fail("cannot be written", errno);
     SyncDirectory(DirectoryOf(path_));
     bytes_ = kTitle.size();
     return;
@@ -163,7 +153,7 @@ void JournalFile::Write(const JournalRecord& record) {
   if (torn_ && ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) Fail("cannot be repaired", errno);
   torn_ = false;
   const std::string text = Framed(record);
-  if (!WriteAll(fd_, text, bytes_) || (flush_ && fdatasync(fd_) != 0)) {
+  if (!WriteAll(fd_, text.data(), text.size(), bytes_) || (flush_ && fdatasync(fd_) != 0)) {
     const int error = errno;
     torn_ = ftruncate(fd_, static_cast<off_t>(bytes_)) != 0;
     Fail("cannot be written", error);

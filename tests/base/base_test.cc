@@ -1,7 +1,9 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -14,6 +16,7 @@
 #include "base/printable.h"
 #include "base/random.h"
 #include "base/suggest.h"
+#include "base/write_all.h"
 #include "crema/error.h"
 #include "files.h"
 #include "temporary_folder.h"
@@ -179,6 +182,22 @@ TEST_F(AtomicFileTest, ReplacesOnlyFiles) {
   EXPECT_THROW(AtomicFile("/dev/null"), EnvironmentError);
   std::filesystem::create_symlink("/dev/null", folder_ / "link");
   EXPECT_THROW(AtomicFile(folder_ / "link"), EnvironmentError);
+}
+
+TEST_F(AtomicFileTest, WritesWholeToAPlace) {
+  const std::string path = folder_ / "x";
+  WriteWholeFile(path, "abcdef");
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC), full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  EXPECT_TRUE(WriteAll(fd, "12", 2, 3));
+  EXPECT_TRUE(WriteAll(fd, "A", 1));
+  EXPECT_EQ(ReadFile(path), "Abc12f");
+  for (const bool placed : {false, true}) {
+    errno = 0;
+    EXPECT_FALSE(placed ? WriteAll(full, "1", 1, 4) : WriteAll(full, "1", 1));
+    EXPECT_EQ(errno, ENOSPC) << placed;
+  }
+  close(fd);
+  close(full);
 }
 
 TEST(ByteSize, IsReadAsPeopleWriteIt) {
