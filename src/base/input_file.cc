@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <istream>
 #include <memory>
 #include <system_error>
 
@@ -107,5 +108,7 @@ void CheckRegularFile(const std::string& path, const std::string& kind) {
 std::vector<uint8_t> ReadFileBytes(const std::string& path) { return ReadWhole<std::vector<uint8_t>>(path); }
 
 std::string ReadFileText(const std::string& path) { return ReadWhole<std::string>(path); }
+
+std::string ReadFailure(const std::istream& file) { return file.eof() ? "it ends early" : std::strerror(errno); }
 
 }  // namespace crema

@@ -3,6 +3,7 @@
 #define CREMA_BASE_INPUT_FILE_H_
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ void CheckRegularFile(const std::string& path, const std::string& kind);
 // All bytes of a file. Throws EnvironmentError where it cannot be read.
 std::vector<uint8_t> ReadFileBytes(const std::string& path);
 std::string ReadFileText(const std::string& path);
+
+// Why the last read from a stream of a file failed.
+std::string ReadFailure(const std::istream& file);
 
 }  // namespace crema
 

@@ -58,7 +58,7 @@ MeanImage Read(const std::string& path, size_t axes) {
   if (!in) throw EnvironmentError("cannot open mean file \"" + path + "\": " + std::strerror(errno));
   BlobProto blob;
   if (!blob.ParseFromIstream(&in)) {
-    if (in.bad()) throw EnvironmentError("cannot read mean file \"" + path + "\"");
+    if (in.bad()) throw EnvironmentError("cannot read mean file \"" + path + "\": " + std::strerror(errno));
     NoMean(path, "is not a binary BlobProto", axes);
   }
   MeanImage mean;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -13,6 +11,7 @@
 #include "base/listed.h"
 #include "base/paths.h"
 #include "base/printable.h"
+#include "base/sha256.h"
 #include "base/trimmed.h"
 #include "crema/error.h"
 #include "solver/prefix_files.h"
@@ -85,13 +84,12 @@ std::optional<std::string> FolderIn(const Lines& solver) { return Between(solver
 
 std::optional<std::string> WeightsIn(const std::string& line) { return Between({line}, "weights: \"", "\""); }
 
+// Throws EnvironmentError where one of two that may be the same cannot be read.
 bool SameBytes(const std::string& a, const std::string& b) {
   std::error_code ignored;
   if (fs::equivalent(a, b, ignored)) return true;
   if (fs::file_size(a, ignored) != fs::file_size(b, ignored)) return false;
-  std::ifstream first(a, std::ios::binary), second(b, std::ios::binary);
-  using Bytes = std::istreambuf_iterator<char>;
-  return std::equal(Bytes(first), Bytes(), Bytes(second), Bytes());
+  return Sha256OfFile(a) == Sha256OfFile(b);
 }
 
 // Whether the files that a run began with may be those of the request in another place. What is gone is known by its

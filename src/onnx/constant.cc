@@ -8,6 +8,7 @@
 
 #include "base/bfloat16.h"
 #include "base/float16.h"
+#include "base/input_file.h"
 #include "base/number_text.h"
 #include "base/printable.h"
 #include "crema/error.h"
@@ -103,7 +104,7 @@ std::string ExternalBytes(const TensorProto& tensor, const std::string& folder, 
   std::ifstream file(path, std::ios::binary);
   file.seekg(offset);
   file.read(data.data(), length);
-  if (!file) throw EnvironmentError("cannot read " + path.string());
+  if (!file) throw EnvironmentError("cannot read " + path.string() + ": " + ReadFailure(file));
   return data;
 }
 

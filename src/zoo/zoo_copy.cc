@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -97,13 +99,16 @@ void FindPaths(const std::string& file, const std::string& text, ModelCopy* copy
 
 void CopyFile(const fs::path& from, const std::string& to) {
   std::ifstream stream(from, std::ios::binary);
-  if (!stream) throw EnvironmentError("cannot read \"" + from.string() + "\"");
+  const auto check = [&](bool failed) {
+    if (failed) throw EnvironmentError("cannot read \"" + from.string() + "\": " + std::strerror(errno));
+  };
+  check(!stream);
   AtomicFile file(to);
   std::vector<char> block(1 << 20);
   while (stream.read(block.data(), static_cast<std::streamsize>(block.size())) || stream.gcount() > 0) {
     file.Write(block.data(), static_cast<size_t>(stream.gcount()));
   }
-  if (stream.bad()) throw EnvironmentError("cannot read \"" + from.string() + "\"");
+  check(stream.bad());
   file.Commit();
 }
 

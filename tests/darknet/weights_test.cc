@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "crema/error.h"
 #include "darknet/made_net.h"
 #include "darknet/weights_file.h"
+#include "errors.h"
+#include "temporary_folder.h"
 
 namespace crema::darknet {
 namespace {
@@ -47,6 +50,18 @@ TEST(Weights, LieInTheOrderOfTheFile) {
   EXPECT_EQ(BlobOf(imported, "conv_2", 0), (Numbers{13, 14, 15, 16, 17, 18}));
   EXPECT_EQ(imported.parameters, kAll + 1);
   EXPECT_TRUE(imported.notes.empty());
+}
+
+TEST(Weights, OfAFileThatGetsShorterEndEarly) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x.weights";
+  std::ofstream(path) << std::string(1 << 16, '\1');
+  WeightsFile file(path);
+  std::filesystem::resize_file(path, 1 << 15);
+  std::vector<float> numbers(1 << 13);
+  file.Read(1 << 12, numbers.data());
+  EXPECT_EQ(ThrownBy<EnvironmentError>([&] { file.Read(1 << 13, numbers.data()); }),
+            "cannot read " + path + ": it ends early");
 }
 
 TEST(Weights, OfConnectedSectionsStandBeforeTheNormalisation) {
