@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cctype>
@@ -12,6 +11,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/crc32.h"
 #include "base/paths.h"
 #include "base/write_all.h"
 #include "crema/error.h"
@@ -68,7 +68,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::Write(const void* data, size_t bytes) {
-  crc32_ = ::crc32_z(crc32_, static_cast<const unsigned char*>(data), bytes);
+  crc32_ = Crc32(data, bytes, crc32_);
   bytes_ += bytes;
   if (!WriteAll(fd_, data, bytes)) FailWith("cannot write", temporary_);
 }

@@ -1,10 +1,9 @@
 #include "distributed/frame.h"
 
-#include <zlib.h>
-
 #include <bit>
 #include <cstring>
 
+#include "base/crc32.h"
 #include "distributed/protocol_version.h"
 #include "schema/wire_bytes.h"
 
@@ -22,10 +21,6 @@ struct Preamble {
 };
 static_assert(sizeof(Preamble) == 16);
 
-uint32_t CrcOf(const void* bytes, size_t count) {
-  return static_cast<uint32_t>(crc32_z(0, static_cast<const unsigned char*>(bytes), count));
-}
-
 }  // namespace
 
 std::string EncodeFrame(const ClusterMessage& message) {
@@ -33,7 +28,7 @@ std::string EncodeFrame(const ClusterMessage& message) {
   AppendWireBytes(message, &frame);
   Preamble preamble;
   preamble.length = static_cast<uint32_t>(frame.size() - sizeof preamble);
-  preamble.crc32 = CrcOf(frame.data() + sizeof preamble, preamble.length);
+  preamble.crc32 = Crc32(frame.data() + sizeof preamble, preamble.length);
   std::memcpy(frame.data(), &preamble, sizeof preamble);
   return frame;
 }
@@ -44,7 +39,7 @@ bool DecodeFrame(std::span<const std::byte> bytes, ClusterMessage* message) {
   std::memcpy(&preamble, bytes.data(), sizeof preamble);
   const std::span<const std::byte> body = bytes.subspan(sizeof preamble);
   if (std::memcmp(preamble.magic, Preamble().magic, sizeof preamble.magic) != 0 || preamble.zero != 0 ||
-      preamble.length != body.size() || preamble.crc32 != CrcOf(body.data(), body.size()) ||
+      preamble.length != body.size() || preamble.crc32 != Crc32(body.data(), body.size()) ||
       !message->ParseFromArray(body.data(), static_cast<int>(body.size()))) {
     return false;
   }

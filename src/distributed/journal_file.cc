@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "base/crc32.h"
 #include "base/paths.h"
 #include "base/stopwatch.h"
 #include "base/write_all.h"
@@ -26,9 +26,7 @@ namespace {
 constexpr std::string_view kTitle = "crema cluster journal 1\n";
 constexpr uint32_t kMostRecordBytes = 64u << 20;
 
-uint32_t CrcOf(std::string_view bytes) {
-  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
-}
+uint32_t CrcOf(std::string_view bytes) { return Crc32(bytes.data(), bytes.size()); }
 
 bool ReadAll(int fd, std::string* all) {
   char buffer[1 << 16];
