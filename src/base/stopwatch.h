@@ -6,6 +6,11 @@
 
 namespace crema {
 
+// Of a clock that goes on evenly and begins anywhere.
+inline double SteadySeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 class Stopwatch {
  public:
   double Seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <exception>
@@ -18,6 +17,7 @@
 
 #include "base/atomic_file.h"
 #include "base/paths.h"
+#include "base/stopwatch.h"
 #include "base/write_all.h"
 #include "crema/error.h"
 #include "curves/curve_writers.h"
@@ -34,8 +34,6 @@ constexpr double kDrawingShare = 0.01;   // of the time that training takes
 constexpr double kShortDrawing = 0.1;    // seconds: training waits for it
 constexpr double kLongDrawing = 5;       // seconds: who asked training to stop does not wait for it
 constexpr double kReadRate = 5e6;        // bytes a second, until a drawing has told
-
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::string UtcTime() {
   const std::time_t now = std::time(nullptr);
@@ -215,10 +213,10 @@ void MetricsObserver::Append(const std::string& line) {
   Warn(path_ + ": cannot be written: " + WriteFailure(errno) + "; training goes on, and its curves may have gaps");
 }
 
-double MetricsObserver::Seconds() const { return Now() - started_at_; }
+double MetricsObserver::Seconds() const { return SteadySeconds() - started_at_; }
 
 void MetricsObserver::OnStart(const TrainingStart& start) {
-  started_at_ = Now();
+  started_at_ = SteadySeconds();
   const std::string beside = options_.curves.substr(0, options_.curves.rfind(events_ ? '/' : '.'));
   const std::string stem = start.snapshot_prefix.empty() ? beside : start.snapshot_prefix;
   if (path_.empty() && !stem.empty()) {
@@ -348,7 +346,7 @@ void MetricsObserver::Draw(bool last) {
     drawer_.join();
     ReportDrawing();
   }
-  if (!last && Now() - drawn_at_ < std::max(kDrawEvery, drawing_ / kDrawingShare)) return;
+  if (!last && SteadySeconds() - drawn_at_ < std::max(kDrawEvery, drawing_ / kDrawingShare)) return;
   if (last || DrawingTakes() <= kShortDrawing) {
     DrawNow(last);
     ReportDrawing();
@@ -362,7 +360,7 @@ void MetricsObserver::Draw(bool last) {
 }
 
 void MetricsObserver::DrawNow(bool last) {
-  const double now = Now();
+  const double now = SteadySeconds();
   try {
     CurveOptions drawing;
     drawing.reload = !last;
@@ -371,7 +369,7 @@ void MetricsObserver::DrawNow(bool last) {
   } catch (const std::exception& error) {
     drawing_failure_ = error.what();
   }
-  drawn_at_ = Now();
+  drawn_at_ = SteadySeconds();
   drawing_ = drawn_at_ - now;
 }
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +13,7 @@
 #include "base/byte_size.h"
 #include "base/duration.h"
 #include "base/number_text.h"
+#include "base/stopwatch.h"
 
 namespace crema {
 
@@ -27,9 +27,7 @@ ProgressLine::Output Stderr() {
     std::fwrite(text.data(), 1, text.size(), stderr);
     std::fflush(stderr);
   };
-  output.seconds = [] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  };
+  output.seconds = SteadySeconds;
   const char* kind = std::getenv("TERM");
   output.terminal = isatty(STDERR_FILENO) && kind && std::strcmp(kind, "dumb") != 0;
   winsize size{};

@@ -1,13 +1,13 @@
 #include "report/data_timing.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <map>
 #include <utility>
 
 #include "base/number_text.h"
+#include "base/stopwatch.h"
 #include "base/text_table.h"
 #include "crema/layer.h"
 #include "graph/boundary_types.h"
@@ -18,13 +18,9 @@ namespace crema {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kWarmUp = 2;        // passes
 constexpr double kShare = 0.1;    // of the time: who waits longer is limited by its data
 constexpr double kWithin = 1e-9;  // a division by no time
-
-double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 bool IsDataLayer(const LayerParameter& layer) {
   return ReadsData(layer) && !IsInputType(layer.type()) && FindLayerType(layer.type()) != nullptr;
@@ -55,9 +51,9 @@ DataTiming TimeLayer(const NetFile& file, const NetOptions& options, const std::
   const DataSupply supply = net.data_supplies().front().second;
   timing.threads = supply.threads;
   for (int i = 0; i < supply.prefetch + 1; ++i) net.Forward();
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch stopwatch;
   for (int i = 0; i < batches; ++i) net.Forward();
-  timing.batch_seconds = SecondsSince(begin) / batches;
+  timing.batch_seconds = stopwatch.Seconds() / batches;
   return timing;
 }
 
@@ -97,9 +93,9 @@ PassTiming TimePasses(Net& net, int passes, bool backward) {
   for (const auto& [layer, supply] : net.data_supplies()) before[layer] = supply.waited_seconds;
   PassTiming timing;
   timing.passes = passes;
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch stopwatch;
   RunPasses(net, passes, backward);
-  timing.seconds = SecondsSince(begin);
+  timing.seconds = stopwatch.Seconds();
   double longest = -1;
   for (const auto& [layer, supply] : net.data_supplies()) {
     const double waited = supply.waited_seconds - before[layer];

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/number_text.h"
+#include "base/stopwatch.h"
 
 namespace crema {
 
@@ -33,9 +33,7 @@ std::unique_ptr<ProgressObserver> ProgressObserver::OnStderr() {
     winsize size{};
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
   };
-  terminal.seconds = [] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  };
+  terminal.seconds = SteadySeconds;
   return std::make_unique<ProgressObserver>(std::move(terminal));
 }
 
