@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/progress_line.h"
 #include "data/convert_images.h"
-#include "data/progress_line.h"
 #include "tools/command_line.h"
 
 namespace crema::tools {

@@ -4,8 +4,8 @@
 #include <iostream>
 
 #include "base/output_path.h"
+#include "base/progress_line.h"
 #include "crema/error.h"
-#include "data/progress_line.h"
 #include "inference/batch_statistics.h"
 #include "solver/snapshot.h"
 #include "tools/commands.h"

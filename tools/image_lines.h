@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/progress_line.h"
+#include "base/progress_line.h"
 #include "inference/image_items.h"
 #include "tools/command_line.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/progress_line.h"
+#include "base/progress_line.h"
 
 namespace crema {
 

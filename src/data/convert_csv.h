@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
+#include "base/progress_line.h"
 #include "data/csv_table.h"
 #include "data/dataset_writer.h"
 #include "data/image_size.h"
-#include "data/progress_line.h"
 
 namespace crema {
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/progress_line.h"
 #include "crema/data.pb.h"
 #include "data/dataset_writer.h"
 #include "data/image_list.h"
 #include "data/image_size.h"
-#include "data/progress_line.h"
 #include "image/codec.h"
 #include "image/resize.h"
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/progress_line.h"
 #include "data/dataset_writer.h"
-#include "data/progress_line.h"
 #include "data/vocabulary.h"
 
 namespace crema {

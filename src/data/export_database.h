@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/progress_line.h"
+#include "base/progress_line.h"
 #include "data/record_source.h"
 
 namespace crema {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/progress_line.h"
 #include "data/image_size.h"
-#include "data/progress_line.h"
 #include "data/record_source.h"
 
 namespace crema {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/progress_line.h"
+#include "base/progress_line.h"
 #include "data/record_image.h"
 #include "data/record_source.h"
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/input_file.h"
+#include "base/progress_line.h"
 #include "crema/error.h"
 #include "data/annotated_record.h"
 #include "data/class_names.h"
@@ -13,7 +14,6 @@
 #include "data/datum.h"
 #include "data/image_folder.h"
 #include "data/ordered_work.h"
-#include "data/progress_line.h"
 #include "data/record_source.h"
 #include "image/codec.h"
 

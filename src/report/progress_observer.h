@@ -2,29 +2,21 @@
 #ifndef CREMA_REPORT_PROGRESS_OBSERVER_H_
 #define CREMA_REPORT_PROGRESS_OBSERVER_H_
 
-#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/duration.h"
+#include "base/terminal_line.h"
 #include "crema/observer.h"
 
 namespace crema {
 
-// What a progress line needs of a terminal.
-struct Terminal {
-  std::function<void(const std::string& text)> write;
-  std::function<int()> columns;
-  std::function<double()> seconds;  // a clock
-};
-
-// Redraws at most ten times a second and erases its line at every event that others may print lines for, so it must be
-// called before them.
+// A TerminalLine that is erased at every event that others may print lines for, so it must be called before them; also
+// where training ends by an exception.
 class ProgressObserver : public Observer {
  public:
-  explicit ProgressObserver(Terminal terminal) : terminal_(std::move(terminal)) {}
-  // Erases the line, also where training ends by an exception.
-  ~ProgressObserver() override { Erase(); }
+  explicit ProgressObserver(Terminal terminal) : line_(std::move(terminal)) {}
 
   // On stderr, or null where that is no terminal that can move its cursor.
   static std::unique_ptr<ProgressObserver> OnStderr();
@@ -49,14 +41,13 @@ class ProgressObserver : public Observer {
   void OnEnd(const TrainingEnd&) override { Erase(); }
 
  private:
-  void Erase();
-  std::string Line(int columns) const;
+  void Erase() { line_.Erase(); }
+  std::string Text(size_t width) const;
 
-  Terminal terminal_;
+  TerminalLine line_;
   int iteration_ = 0, max_iter_ = 0;
   double seconds_each_ = 0, loss_ = 0;  // smoothed
-  bool measured_ = false, drawn_ = false, ever_drawn_ = false;
-  double last_drawn_ = 0;
+  bool measured_ = false;
 };
 
 }  // namespace crema

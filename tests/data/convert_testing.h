@@ -9,11 +9,11 @@
 #include <memory>
 #include <string>
 
+#include "base/progress_line.h"
 #include "crema/data.pb.h"
 #include "data/convert_images.h"
 #include "data/data_testing.h"
 #include "data/image_folder.h"
-#include "data/progress_line.h"
 #include "data/record_source.h"
 #include "image/codec.h"
 
@@ -23,7 +23,10 @@ namespace crema::testing {
 class SilentProgress {
  public:
   std::string text;
-  ProgressLine line{"records", {[this](const std::string& more) { text += more; }, [] { return 0.0; }}};
+  ProgressLine line{"records", Terminal{.write = [this](const std::string& more) { text += more; },
+                                        .columns = [] { return 80; },
+                                        .seconds = [] { return 0.0; },
+                                        .moves_cursor = false}};
 };
 
 // The images below a folder, whose folders are classes.

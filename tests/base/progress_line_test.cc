@@ -1,4 +1,4 @@
-#include "data/progress_line.h"
+#include "base/progress_line.h"
 
 #include <gtest/gtest.h>
 
@@ -10,20 +10,28 @@ TEST(ProgressLine, IsRewrittenOnTerminalsOnly) {
   std::string text;
   const auto write = [&](const std::string& more) { text += more; };
   const auto clock = [&] { return now; };
+  int columns = 80;
+  const auto width = [&] { return columns; };
   {
-    ProgressLine line("images", {write, clock, true, 80});
+    ProgressLine line("images", {write, width, clock, true});
     line.SetTotal(400);
     now = 2;
     line.Add(100, 1 << 20);
     EXPECT_EQ(text, "\r\x1b[K100/400 images 25%  1.0 MiB  50 images/s  6s left\r");
     line.Add(1, 0);  // too soon
     text.clear();
+    // The window was made smaller.
+    columns = 20;
+    now = 3;
+    line.Add(99, 0);
+    EXPECT_EQ(text, "\r\x1b[K200/400 images 50%\r");
+    text.clear();
     line.Say("a note");
     EXPECT_EQ(text, "\r\x1b[Ka note\n");
   }
   text.clear();
   now = 0;
-  ProgressLine line("images", {write, clock, false, 80});
+  ProgressLine line("images", {write, width, clock, false});
   now = 9;
   line.Add(100, 1 << 20);
   EXPECT_EQ(text, "");
