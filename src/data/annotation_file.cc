@@ -10,7 +10,6 @@
 #include "base/number_text.h"
 #include "base/suggest.h"
 #include "base/trimmed.h"
-#include "base/utf8.h"
 #include "crema/error.h"
 #include "data/text_file.h"
 
@@ -123,12 +122,11 @@ AnnotationFile ReadNumbers(const std::string& path, const std::string& form, con
   AnnotationFile file;
   file.path = path;
   std::string line;
-  for (int number = 1; text.ReadLine(&line); ++number) {
-    if (number == 1) DropByteOrderMark(path, &line);
+  while (text.ReadLine(&line)) {
     line = std::string(Trimmed(line));
     if (line.empty()) continue;
     AnnotatedObject object;
-    object.line = number;
+    object.line = text.line();
     ObjectNumbers numbers;
     std::istringstream words(line);
     std::string word;
@@ -136,7 +134,7 @@ AnnotationFile ReadNumbers(const std::string& path, const std::string& form, con
     while (found < numbers.size() && words >> word && ParseFinite(word, &numbers[found])) ++found;
     if (found != numbers.size() || words >> word || numbers[0] != std::floor(numbers[0]) || numbers[0] >= kMostLabels ||
         !read(numbers, &object)) {
-      throw UserError({path, number, 0}, "expected " + form + ", got \"" + line + "\"");
+      throw UserError({path, text.line(), 0}, "expected " + form + ", got \"" + line + "\"");
     }
     file.objects.push_back(std::move(object));
   }

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/trimmed.h"
-#include "base/utf8.h"
 
 namespace crema {
 
@@ -18,9 +17,8 @@ bool CsvFile::ReadRow(std::vector<CsvField>* fields) {
   fields->clear();
   do {
     if (!file_.ReadLine(&line_)) return false;
-    if (lines_++ == 0) DropByteOrderMark(file_.path(), &line_);
   } while (line_.find_first_not_of(" \t") == std::string::npos);
-  row_line_ = lines_;
+  row_line_ = file_.line();
   size_t at = 0;
   while (true) {
     while (at < line_.size() && Blank(line_[at])) ++at;
@@ -31,7 +29,6 @@ bool CsvFile::ReadRow(std::vector<CsvField>* fields) {
           field.text += '\n';
           at = static_cast<size_t>(-1);
           if (!file_.ReadLine(&line_)) throw UserError(At(field.column), "the quote is not closed");
-          ++lines_;
         } else if (line_[at] != '"') {
           field.text += line_[at];
         } else if (at + 1 < line_.size() && line_[at + 1] == '"') {

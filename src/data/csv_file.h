@@ -29,7 +29,7 @@ class CsvFile {
  private:
   TextFile file_;
   std::string line_;
-  int lines_ = 0, row_line_ = 0;
+  int row_line_ = 0;
 };
 
 }  // namespace crema

@@ -1,18 +1,14 @@
 #include "data/hdf5_files.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <numeric>
 #include <utility>
 
 #include "base/hdf5.h"
-#include "base/input_file.h"
 #include "base/paths.h"
 #include "base/trimmed.h"
-#include "base/utf8.h"
 #include "crema/error.h"
+#include "data/text_file.h"
 
 namespace crema {
 
@@ -64,24 +60,21 @@ std::vector<std::string> ReadHdf5List(const std::string& list) {
     throw UserError({list},
                     "is an HDF5 file; expected a text file that names one such file per line: write its path into one");
   }
-  ExpectFile(list, "a text file that names one HDF5 file per line");
-  std::ifstream stream(list);
-  if (!stream) throw EnvironmentError("cannot open " + list + ": " + std::strerror(errno));
+  TextFile text(list, "a text file that names one HDF5 file per line");
   std::vector<std::string> paths;
   Diagnostics diagnostics;
   std::string line;
-  for (int number = 1; std::getline(stream, line) && !diagnostics.enough(); ++number) {
-    if (number == 1) DropByteOrderMark(list, &line);
+  while (!diagnostics.enough() && text.ReadLine(&line)) {
     line = std::string(Trimmed(line));
     if (line.empty()) continue;
     std::string path = FindFile(line, {DirectoryOf(list)});
     if (!Exists(path)) {
-      diagnostics.Error({list, number, 0}, "there is no file \"" + line + "\", neither in the working directory nor " +
-                                               "beside the list; name one HDF5 file per line");
+      diagnostics.Error({list, text.line(), 0}, "there is no file \"" + line +
+                                                    "\", neither in the working directory nor " +
+                                                    "beside the list; name one HDF5 file per line");
     }
     paths.push_back(std::move(path));
   }
-  if (stream.bad()) throw EnvironmentError("cannot read " + list + ": " + std::strerror(errno));
   diagnostics.ThrowIfErrors();
   if (paths.empty()) throw UserError({list}, "names no file; write the path of one HDF5 file per line");
   return paths;

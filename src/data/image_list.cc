@@ -2,32 +2,21 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
-#include "base/input_file.h"
 #include "base/number_text.h"
 #include "base/paths.h"
-#include "base/utf8.h"
 #include "crema/error.h"
+#include "data/text_file.h"
 
 namespace crema {
 
 namespace {
 
 constexpr const char* kBlanks = " \t";
-
-std::ifstream Open(const std::string& path, const std::string& what) {
-  ExpectFile(path, what);
-  std::ifstream file(path);
-  if (!file) throw EnvironmentError("cannot open \"" + path + "\", " + what + ": " + std::strerror(errno));
-  return file;
-}
 
 void TrimEnd(std::string* line) {
   while (!line->empty() && std::isspace(static_cast<unsigned char>(line->back()))) line->pop_back();
@@ -117,29 +106,6 @@ std::string ParseVideo(const std::string& line, const VideoListForm& form, Image
          (label.find(',') == std::string::npos ? "" : ", or set use_multiple_label and num_of_labels");
 }
 
-constexpr const char* kListOfLabels = "a list with the name of one class per line";
-
-// Calls visit(number, line) for each line until it returns false.
-template <typename Visit>
-void VisitLines(std::istream& stream, const std::string& file, const std::string& what, const Visit& visit) {
-  std::string line;
-  for (int number = 1; std::getline(stream, line); ++number) {
-    if (number == 1) DropByteOrderMark(file, &line);
-    if (line.find('\0') != std::string::npos) {
-      throw UserError({file, 0, 0}, "is no text, as its bytes that are zero show; expected " + what);
-    }
-    if (line.ends_with('\r')) line.pop_back();
-    if (!visit(number, line)) break;
-  }
-  if (stream.bad()) throw EnvironmentError("cannot read \"" + file + "\": " + std::strerror(errno));
-}
-
-template <typename Visit>
-void VisitLines(const std::string& file, const std::string& what, const Visit& visit) {
-  std::ifstream stream = Open(file, what);
-  VisitLines(stream, file, what, visit);
-}
-
 // COCO's files of annotations, whose lines would pass for paths. `begin`: what the lines before began with.
 void RefuseJson(const std::string& file, const std::string& line, std::string* begin) {
   if (begin->size() >= 2) return;
@@ -161,13 +127,13 @@ template <typename Parse>
 void ReadLines(const std::string& file, const std::string& what, const Parse& parse, Lines lines = Lines::kOfAnyList) {
   Diagnostics diagnostics;
   std::string begin;
-  VisitLines(file, what, [&](int number, std::string& line) {
+  TextFile text(file, what);
+  for (std::string line; !diagnostics.enough() && text.ReadLine(&line);) {
     TrimEnd(&line);
     if (lines == Lines::kOfAnnotatedImages) RefuseJson(file, line, &begin);
-    const std::string problem = line.empty() ? std::string() : parse(line, number);
-    if (!problem.empty()) diagnostics.Error({file, number, 0}, problem);
-    return !diagnostics.enough();
-  });
+    const std::string problem = line.empty() ? std::string() : parse(line, text.line());
+    if (!problem.empty()) diagnostics.Error({file, text.line(), 0}, problem);
+  }
   diagnostics.ThrowIfErrors();
 }
 
@@ -328,29 +294,31 @@ DenseImageList ReadImageSegList(const std::string& file, const std::string& root
   return list;
 }
 
-std::vector<std::string> ReadLabels(std::istream& stream, const std::string& file) {
+std::vector<std::string> LabelsOf(std::vector<std::string> lines, const std::string& file) {
   std::vector<std::string> labels;
   int empty = 0;  // the first line that is
-  VisitLines(stream, file, kListOfLabels, [&](int number, std::string& line) {
+  for (size_t i = 0; i < lines.size(); ++i) {
+    std::string& line = lines[i];
     if (line != " ") TrimEnd(&line);
     if (line.empty()) {
-      if (empty == 0) empty = number;
-      return true;
+      if (empty == 0) empty = static_cast<int>(i) + 1;
+      continue;
     }
     if (empty > 0) {
       throw UserError({file, empty, 0},
                       "the line is empty, and names stand behind it; write one name per line, for each class");
     }
-    labels.push_back(line);
-    return true;
-  });
+    labels.push_back(std::move(line));
+  }
   if (labels.empty()) throw UserError({file, 0, 0}, "names no class; write one name per line");
   return labels;
 }
 
 std::vector<std::string> ReadLabels(const std::string& file) {
-  std::ifstream stream = Open(file, kListOfLabels);
-  return ReadLabels(stream, file);
+  TextFile text(file, "a list with the name of one class per line");
+  std::vector<std::string> lines;
+  for (std::string line; text.ReadLine(&line);) lines.push_back(line);
+  return LabelsOf(std::move(lines), file);
 }
 
 }  // namespace crema

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <istream>
 #include <span>
 #include <string>
 #include <vector>
@@ -91,8 +90,8 @@ DenseImageList ReadImageSegList(const std::string& file, const std::string& root
 // "labels.txt": one name per line, in the order of the labels; a line of one blank is that name, and empty ones may
 // only end the file.
 std::vector<std::string> ReadLabels(const std::string& file);
-// The same of what was read of the file before: a pipe can be read once.
-std::vector<std::string> ReadLabels(std::istream& stream, const std::string& file);
+// The same of lines that were read of the file before: a pipe can be read once.
+std::vector<std::string> LabelsOf(std::vector<std::string> lines, const std::string& file);
 
 }  // namespace crema
 

@@ -60,12 +60,12 @@ std::vector<KittiObject> ReadKittiLabels(const std::string& path) {
   std::vector<KittiObject> objects;
   Diagnostics mistakes;
   std::string line;
-  for (int number = 1; !mistakes.enough() && file.ReadLine(&line); ++number) {
+  while (!mistakes.enough() && file.ReadLine(&line)) {
     if (Trimmed(line).empty()) continue;
     KittiObject object;
     int column = 0;
     const std::string problem = ReadObject(line, &object, &column);
-    if (!problem.empty()) mistakes.Error({path, number, column}, problem);
+    if (!problem.empty()) mistakes.Error({path, file.line(), column}, problem);
     objects.push_back(std::move(object));
   }
   mistakes.ThrowIfErrors();

@@ -16,6 +16,16 @@ namespace {
 
 constexpr int32_t kMostLabels = 1 << 20;
 
+std::vector<std::string> LinesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    lines.push_back(line);
+  }
+  return lines;
+}
+
 }  // namespace
 
 LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates, bool may_be_list) {
@@ -26,8 +36,7 @@ LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates, bool m
   }
   LabelMap map;
   if (is_list) {
-    std::istringstream lines(text);
-    for (const std::string& name : ReadLabels(lines, path)) {
+    for (const std::string& name : LabelsOf(LinesOf(text), path)) {
       LabelMapItem* const item = map.add_item();
       item->set_name(name);
       item->set_label(map.item_size());
@@ -68,8 +77,7 @@ bool IsBackground(const std::string& name) {
 std::vector<std::string> ReadClassNames(const std::string& path, size_t with_background) {
   const std::string text = CleanText(ReadTextFile(path), path, "list of classes");
   if (text.find('{') == std::string::npos) {
-    std::istringstream lines(text);
-    std::vector<std::string> names = ReadLabels(lines, path);
+    std::vector<std::string> names = LabelsOf(LinesOf(text), path);
     const bool lacks =
         with_background == kWithBackground ? !IsBackground(names[0]) : names.size() + 1 == with_background;
     if (lacks) names.insert(names.begin(), "background");

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/input_file.h"
+#include "base/utf8.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -15,10 +17,10 @@ constexpr size_t kBlock = 1 << 18;
 
 }  // namespace
 
-TextFile::TextFile(const std::string& path) : path_(path) {
-  ExpectFile(path, "a file of text");
+TextFile::TextFile(const std::string& path, std::string what) : path_(path), what_(std::move(what)) {
+  ExpectFile(path, what_);
   file_.reset(gzopen(path.c_str(), "rb"));
-  if (!file_) throw EnvironmentError("cannot open \"" + path + "\": " + std::strerror(errno));
+  if (!file_) throw EnvironmentError("cannot open \"" + path + "\", " + what_ + ": " + std::strerror(errno));
   gzbuffer(file_.get(), kBlock);
 }
 
@@ -48,7 +50,11 @@ bool TextFile::ReadLine(std::string* line) {
     break;
   }
   line->assign(buffer_, at_, end - at_);
-  if (!line->empty() && line->back() == '\r') line->pop_back();
+  if (++line_ == 1) DropByteOrderMark(path_, line);
+  if (!keeps_zeros_ && line->find('\0') != std::string::npos) {
+    throw UserError({path_, 0, 0}, "is no text, as its bytes that are zero show; expected " + what_);
+  }
+  if (line->ends_with('\r')) line->pop_back();
   at_ = std::min(end + 1, buffer_.size());
   return true;
 }

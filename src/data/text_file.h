@@ -13,11 +13,17 @@ namespace crema {
 // EnvironmentError where it cannot be read.
 class TextFile {
  public:
-  explicit TextFile(const std::string& path);
+  // what: what was expected there, for messages.
+  explicit TextFile(const std::string& path, std::string what = "a file of text");
 
   const std::string& path() const { return path_; }
-  // The next line without its end ("\n" or "\r\n"); false behind the last one.
+  // Lines may hold bytes that are zero, which are no text otherwise.
+  void KeepZeros() { keeps_zeros_ = true; }
+  // The next line without its end ("\n" or "\r\n"), the first one without a byte order mark; false behind the last one.
+  // Throws UserError where it is no text.
   bool ReadLine(std::string* line);
+  // Which line was read last, from 1.
+  int line() const { return line_; }
   // Everything that is left.
   std::string ReadAll();
 
@@ -29,10 +35,12 @@ class TextFile {
   // Appends the next bytes; false at the end.
   bool Fill(std::string* text);
 
-  std::string path_;
+  std::string path_, what_;
   std::unique_ptr<gzFile_s, CloseFile> file_;
   std::string buffer_;
   size_t at_ = 0;
+  int line_ = 0;
+  bool keeps_zeros_ = false;
 };
 
 }  // namespace crema

@@ -105,21 +105,23 @@ Vocabulary Vocabulary::Of(const std::string& text, TextUnit unit, size_t most, c
 
 Vocabulary Vocabulary::Read(const std::string& file, TextUnit unit) {
   TextFile text(file);
+  text.KeepZeros();  // characters of a text may be so
   Vocabulary vocabulary;
   std::string line, entry;
-  for (int number = 1; text.ReadLine(&line); ++number) {
-    if (number == 1) DropByteOrderMark(file, &line);
-    if (line.empty()) throw UserError({file, number, 0}, "the line is empty; expected one character or word per line");
+  while (text.ReadLine(&line)) {
+    if (line.empty()) {
+      throw UserError({file, text.line(), 0}, "the line is empty; expected one character or word per line");
+    }
     if (!Unescape(line, &entry)) {
-      throw UserError({file, number, 0}, "\"" + line + "\": behind a backslash n, r, t, s or \\ is expected");
+      throw UserError({file, text.line(), 0}, "\"" + line + "\": behind a backslash n, r, t, s or \\ is expected");
     }
     if (const std::string problem = UnitProblem(entry, unit); !problem.empty()) {
-      throw UserError({file, number, 0}, "\"" + line + "\" " + problem);
+      throw UserError({file, text.line(), 0}, "\"" + line + "\" " + problem);
     }
     vocabulary.units_.push_back(entry);
     vocabulary.Number();
     if (vocabulary.numbers_.size() != vocabulary.units_.size()) {
-      throw UserError({file, number, 0}, "\"" + line + "\" is given twice");
+      throw UserError({file, text.line(), 0}, "\"" + line + "\" is given twice");
     }
   }
   if (vocabulary.units_.empty()) throw UserError({file, 0, 0}, "the vocabulary is empty; remove it to make it anew");

@@ -1,15 +1,12 @@
 #include "data/window_file.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <algorithm>
 #include <string_view>
 
-#include "base/input_file.h"
 #include "base/number_text.h"
 #include "base/paths.h"
-#include "base/utf8.h"
 #include "crema/error.h"
+#include "data/text_file.h"
 
 namespace crema {
 
@@ -21,22 +18,16 @@ constexpr int32_t kFarthest = 1 << 24;  // of a corner: floats count so far
 // Words between blanks, whatever the lines.
 class Words {
  public:
-  explicit Words(const std::string& path) : path_(path) {
-    ExpectFile(path, "a window file");
-    stream_.open(path);
-    if (!stream_) throw EnvironmentError("cannot open window file " + path + ": " + std::strerror(errno));
-  }
+  explicit Words(const std::string& path) : file_(path, "a window file") {}
 
   // False at the end.
   bool Next() {
     size_t begin;
     while ((begin = text_.find_first_not_of(kWhiteSpace, at_)) == std::string::npos) {
-      if (!std::getline(stream_, text_)) {
-        if (stream_.bad()) throw EnvironmentError("cannot read " + path_ + ": " + std::strerror(errno));
+      if (!file_.ReadLine(&text_)) {
         word_ = {};
         return false;
       }
-      if (++line_ == 1) DropByteOrderMark(path_, &text_);
       at_ = 0;
     }
     at_ = std::min(text_.find_first_of(kWhiteSpace, begin), text_.size());
@@ -45,7 +36,7 @@ class Words {
   }
 
   std::string_view word() const { return word_; }
-  int32_t line() const { return line_; }
+  int32_t line() const { return file_.line(); }
 
   std::string_view Word(const char* what) {
     if (!Next()) Fail("ends where " + std::string(what) + " is due; is it cut short?");
@@ -66,15 +57,13 @@ class Words {
     return number;
   }
 
-  [[noreturn]] void Fail(const std::string& message) const { throw UserError({path_, line_, 0}, message); }
+  [[noreturn]] void Fail(const std::string& message) const { throw UserError({file_.path(), line(), 0}, message); }
 
  private:
-  std::string path_;
-  std::ifstream stream_;
+  TextFile file_;
   std::string text_;
   size_t at_ = 0;
   std::string_view word_;
-  int32_t line_ = 0;
 };
 
 int32_t Corner(Words& words, const char* what) {

@@ -1,10 +1,16 @@
 // Byte order marks, which some editors put before UTF-8 text, are no part of the first line.
 #include <gtest/gtest.h>
+#include <zlib.h>
 
+#include "data/annotation_file.h"
 #include "data/convert_testing.h"
+#include "data/csv_file.h"
 #include "data/hdf5_files.h"
 #include "data/image_list.h"
+#include "data/kitti_labels.h"
+#include "data/vocabulary.h"
 #include "data/window_file.h"
+#include "errors.h"
 
 namespace crema {
 namespace {
@@ -49,6 +55,40 @@ TEST_F(TextLists, OfClassesHaveNoEmptyLinesButAtTheEnd) {
 TEST_F(TextLists, OfHdf5FilesMayBeginWithAMark) {
   WriteFile(folder_ / "rows.h5", "");
   EXPECT_EQ(ReadHdf5List(Marked(" rows.h5\n")), std::vector<std::string>{folder_ / "rows.h5"});
+}
+
+TEST_F(TextLists, MayBeCompressed) {
+  const auto compressed = [&](const std::string& text) {
+    const gzFile file = gzopen((folder_ / "list.gz").c_str(), "wb");
+    gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+    gzclose(file);
+    return folder_ / "list.gz";
+  };
+  WriteFile(folder_ / "rows.h5", "");
+  EXPECT_EQ(ReadImageList(compressed("a.jpg 1\n"), "").entries[0].path, "a.jpg");
+  EXPECT_EQ(ReadLabels(compressed("cat\n")), std::vector<std::string>{"cat"});
+  EXPECT_EQ(ReadHdf5List(compressed("rows.h5\n")), std::vector<std::string>{folder_ / "rows.h5"});
+  EXPECT_EQ(ReadWindowFile(compressed("# 0\na.jpg\n3 50 35\n0\n"), "", 0.5f, 0.5f).images.entries[0].path, "a.jpg");
+}
+
+TEST_F(TextLists, HoldNoBytesThatAreZero) {
+  const std::string path = folder_ / "list.txt", said = path + ": error: is no text, as its bytes that are zero show; ";
+  WriteFile(path, std::string("a b\0\n", 5));
+  EXPECT_EQ(ThrownBy<UserError>([&] { ReadLabels(path); }),
+            said + "expected a list with the name of one class per line");
+  EXPECT_EQ(ThrownBy<UserError>([&] { ReadHdf5List(path); }),
+            said + "expected a text file that names one HDF5 file per line");
+  EXPECT_EQ(ThrownBy<UserError>([&] { ReadWindowFile(path, "", 0.5f, 0.5f); }), said + "expected a window file");
+  EXPECT_EQ(ThrownBy<UserError>([&] { ReadTextAnnotation(path); }), said + "expected a file of text");
+  EXPECT_EQ(ThrownBy<UserError>([&] { ReadKittiLabels(path); }), said + "expected a file of text");
+  EXPECT_EQ(ThrownBy<UserError>([&] {
+              std::vector<CsvField> fields;
+              CsvFile(path).ReadRow(&fields);
+            }),
+            said + "expected a file of text");
+  // As one of characters that was made of such a text.
+  WriteFile(path, std::string("\0\n", 2));
+  EXPECT_EQ(Vocabulary::Read(path, TextUnit::kCharacter).Find(std::string(1, '\0')), 0);
 }
 
 TEST_F(TextLists, OfWindowsMayBeginWithAMark) {
