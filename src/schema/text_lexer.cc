@@ -12,6 +12,56 @@ bool IsHex(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
+// A character that is not ASCII and comes with text copied from pages, chats and other editors.
+struct Stranger {
+  std::string_view bytes;
+  const char* name;  // null where it shows
+  const char* remedy;
+};
+
+constexpr const char* kLikeSpace = ", which looks like a space; write a plain one";
+constexpr const char* kUnseen = ", which does not show; remove it";
+
+constexpr Stranger kStrangers[] = {
+    {"\u00a0", "no-break space (U+00A0)", kLikeSpace},
+    {"\xa0", "no-break space (of Latin-1)", kLikeSpace},
+    {"\u2002", "wide space (U+2002)", kLikeSpace},
+    {"\u2003", "wide space (U+2003)", kLikeSpace},
+    {"\u2009", "thin space (U+2009)", kLikeSpace},
+    {"\u202f", "narrow no-break space (U+202F)", kLikeSpace},
+    {"\u3000", "ideographic space (U+3000)", kLikeSpace},
+    {"\u200b", "zero-width space (U+200B)", kUnseen},
+    {"\u200c", "zero-width non-joiner (U+200C)", kUnseen},
+    {"\u200d", "zero-width joiner (U+200D)", kUnseen},
+    {"\u200e", "left-to-right mark (U+200E)", kUnseen},
+    {"\u2060", "word joiner (U+2060)", kUnseen},
+    {"\ufeff", "byte order mark (U+FEFF)", ", which does not show and stands only at the start of a file; remove it"},
+    {"\u2028", "line separator (U+2028)", ", which does not show; end the line there instead"},
+    {"\u201c", nullptr, "\""},
+    {"\u201d", nullptr, "\""},
+    {"\u201e", nullptr, "\""},
+    {"\uff02", nullptr, "\""},
+    {"\u2018", nullptr, "'"},
+    {"\u2019", nullptr, "'"},
+    {"\uff1a", nullptr, ":"},
+    {"\uff5b", nullptr, "{"},
+    {"\uff5d", nullptr, "}"},
+    {"\uff0c", nullptr, ","},
+    {"\u2212", nullptr, "-"},
+    {"\u2013", nullptr, "-"},
+};
+
+// What to tell about bytes that are not ASCII where only that is allowed.
+std::string NotAscii(std::string_view bytes) {
+  std::string hint = " is allowed";
+  for (const Stranger& stranger : kStrangers) {
+    if (!bytes.starts_with(stranger.bytes)) continue;
+    if (stranger.name) return std::string("unexpected ") + stranger.name + stranger.remedy;
+    hint += std::string("; write ") + stranger.remedy;
+  }
+  return "unexpected \"" + std::string(bytes) + "\"; outside quotes and comments only plain ASCII" + hint;
+}
+
 class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) {}
@@ -75,8 +125,7 @@ class Lexer {
       String(c);
     } else if (static_cast<unsigned char>(c) >= 0x80) {
       while (static_cast<unsigned char>(Peek()) >= 0x80) ++at_;
-      Complain("unexpected \"" + std::string(text_.substr(begin_, at_ - begin_)) +
-               "\"; outside quotes and comments only plain ASCII is allowed");
+      Complain(NotAscii(text_.substr(begin_, at_ - begin_)));
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       while ((static_cast<unsigned char>(Peek()) < 0x20 || Peek() == 0x7f) && at_ < text_.size() && Peek() != '\n')
         ++at_;
@@ -96,7 +145,11 @@ class Lexer {
       plain = false;
     } else if (Peek() == '0' && IsDigit(Peek(1))) {
       while (IsOctal(Peek())) ++at_;
-      if (IsDigit(Peek())) Complain("a number with a leading 0 is read as octal; write it without the 0");
+      if (IsDigit(Peek())) {
+        const bool decimal = begin_ > 1 && text_[begin_ - 1] == ',' && IsDigit(text_[begin_ - 2]);
+        Complain(std::string("a number with a leading 0 is read as octal; write it without the 0") +
+                 (decimal ? ", or \".\" before it where \",\" is the decimal point" : ""));
+      }
       while (IsDigit(Peek())) ++at_;
       plain = false;
     } else {
