@@ -28,6 +28,7 @@ struct Block {
   int indentation;                             // of the line it was opened on
   std::map<const FieldDescriptor*, int> seen;  // field -> line
   // Of a layer: the value of its `type`, and what is wrong with blocks that it does not have.
+  size_t begin = 0;                            // the token behind its brace
   Token layer_type = {};
   std::vector<Diagnostic> unknown_blocks = {};
 };
@@ -196,7 +197,7 @@ class Checker {
       std::vector<const Descriptor*> enclosing;
       for (const Block& block : blocks_) enclosing.push_back(block.type);
       const bool is_block = OpensBlock(0);
-      std::string text = UnknownField(std::string(name.text), Words(), enclosing, is_block);
+      std::string text = UnknownField(std::string(name.text), Words(), enclosing, is_block, TypeOfLayer());
       if (is_block && IsLayer(blocks_.back().type)) {
         blocks_.back().unknown_blocks.push_back(Mistake(name.line, name.column, std::move(text)));
       } else {
@@ -209,6 +210,14 @@ class Checker {
 
   // A layer whose type is of a fork: that says why it has blocks that nobody knows. What knows all types comes later,
   // and only for a file without mistakes, so that those of forks are told together with the mistakes.
+  // What the innermost layer says as its type, also where it does so further on.
+  std::string TypeOfLayer() const {
+    for (size_t i = blocks_.size(); i-- > 0;) {
+      if (IsLayer(blocks_[i].type)) return std::string(WithoutQuotes(ValueIn(lexed_.tokens, blocks_[i].begin, "type")));
+    }
+    return "";
+  }
+
   void CheckType(Block& layer) {
     const bool named = layer.layer_type.kind == TokenKind::kString;  // one of the old syntax is checked where it stands
     const std::string type(WithoutQuotes(layer.layer_type.text));
@@ -310,7 +319,7 @@ class Checker {
     const char close = Take().Is('{') ? '}' : '>';
     int indentation = name.column - 1;
     for (size_t i = at_; i-- > 0 && lexed_.tokens[i].line == name.line;) indentation = lexed_.tokens[i].column - 1;
-    blocks_.push_back({field->message_type(), name, indentation, {}});
+    blocks_.push_back({field->message_type(), name, indentation, {}, at_});
     if (blocks_.size() == 2) suspect_.reset();
     Fields(close);
     if (IsLayer(blocks_.back().type)) CheckType(blocks_.back());

@@ -252,4 +252,15 @@ class Lexer {
 
 LexedText Lex(std::string_view text) { return Lexer(text).Run(); }
 
+std::string_view ValueIn(const std::vector<Token>& tokens, size_t begin, std::string_view name) {
+  int depth = 0;
+  for (size_t i = begin; depth >= 0 && i + 2 < tokens.size(); ++i) {
+    const Token& token = tokens[i];
+    if (token.Is('{') || token.Is('<') || token.Is('[')) ++depth;
+    if (token.Is('}') || token.Is('>') || token.Is(']')) --depth;
+    if (depth == 0 && token.text == name && tokens[i + 1].Is(':')) return tokens[i + 2].text;
+  }
+  return {};
+}
+
 }  // namespace crema

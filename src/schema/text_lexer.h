@@ -36,6 +36,10 @@ struct LexedText {
 // `text` must outlive the result. A string ends with its line at the latest.
 LexedText Lex(std::string_view text);
 
+// What stands behind `name` and its ":" in the block whose first token is `begin`, not in blocks inside; empty for
+// nothing.
+std::string_view ValueIn(const std::vector<Token>& tokens, size_t begin, std::string_view name);
+
 }  // namespace crema
 
 #endif  // CREMA_SCHEMA_TEXT_LEXER_H_

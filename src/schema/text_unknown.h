@@ -20,8 +20,10 @@ bool IsOtherFile(const std::string& name, const google::protobuf::Descriptor* ro
 
 // The complaint about `name` in the innermost of `enclosing`, called `words`, with the best advice that the schema
 // gives: a similar name, the block it belongs into, the kind of file it belongs into, or the fork it is of.
+// `layer_type` is what the layer around says as its type, "Convolution" or CONVOLUTION; empty where nothing is known.
 std::string UnknownField(const std::string& name, const std::string& words,
-                         const std::vector<const google::protobuf::Descriptor*>& enclosing, bool is_block);
+                         const std::vector<const google::protobuf::Descriptor*>& enclosing, bool is_block,
+                         const std::string& layer_type);
 
 }  // namespace crema
 

@@ -68,6 +68,9 @@ constexpr TypeOfFork kTypes[] = {
     {"JMMDLoss", "forks for domain adaptation", "type: \"MMDLoss\" compares the vectors of one layer"},
     {"OuterProduct", "forks for domain adaptation",
      "write Reshape of one bottom to N x A x 1 and of the other to N x 1 x B, and MatMul"},
+    {"LargeMarginInnerProduct", "L-Softmax",
+     "type: \"MarginInnerProduct\" is SphereFace's, whose weights have length 1: another loss, with which to train "
+     "anew"},
     {"HashingLoss", "forks for hashing", nullptr},
     {"PairwiseLoss", "forks for hashing", nullptr},
     // Compression
@@ -124,8 +127,33 @@ constexpr std::pair<std::string_view, const char*> kFields[] = {
      "then does nothing in tests, and one of them comes near to that mean"},
 };
 
-// Without "_" and "_param", in small letters: "DENSE_CRF", "dense_crf_param" and "DenseCRF" are one.
-std::string Plain(std::string_view name) {
+struct Word {
+  std::string_view word, field;
+  const char* remedy;  // null: the field alone
+};
+
+constexpr Word kWords[] = {
+    {"learning_rate", "base_lr", nullptr},
+    {"lr", "base_lr", nullptr},
+    {"train_iter", "max_iter", nullptr},
+    {"iterations", "max_iter", nullptr},
+    {"epochs", "in_epochs", "in_epochs { max_iter: ... }"},
+    {"num_epochs", "in_epochs", "in_epochs { max_iter: ... }"},
+    {"max_epoch", "in_epochs", "in_epochs { max_iter: ... }"},
+    {"max_epochs", "in_epochs", "in_epochs { max_iter: ... }"},
+    {"batch_size", "base_lr", "a field of the net, in the data_param, or the like, of layers that read data"},
+    {"optimizer", "base_lr", "type: \"SGD\", \"Adam\" and the like"},
+    {"padding", "pad", nullptr},
+    {"kernel", "kernel_size", nullptr},
+    {"filter_size", "kernel_size", nullptr},
+    {"filters", "num_output", nullptr},
+    {"out_channels", "num_output", nullptr},
+    {"out_features", "num_output", nullptr},
+};
+
+}  // namespace
+
+std::string PlainName(std::string_view name) {
   constexpr std::string_view kBlock = "_param";
   if (name.ends_with(kBlock)) name.remove_suffix(kBlock.size());
   std::string plain = LowerCase(name);
@@ -133,14 +161,12 @@ std::string Plain(std::string_view name) {
   return plain;
 }
 
-}  // namespace
-
 std::span<const TypeOfFork> TypesOfForks() { return kTypes; }
 
 const TypeOfFork* FindTypeOfFork(std::string_view name) {
-  const std::string plain = Plain(name);
-  const auto* found =
-      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeOfFork& of) { return Plain(of.type) == plain; });
+  const std::string plain = PlainName(name);
+  const auto* found = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                   [&](const TypeOfFork& of) { return PlainName(of.type) == plain; });
   return found == std::end(kTypes) ? nullptr : found;
 }
 
@@ -157,6 +183,14 @@ std::string AdviceOnField(std::string_view name) {
       std::find_if(std::begin(kFields), std::end(kFields), [&](const auto& field) { return field.first == name; });
   if (found == std::end(kFields)) return "";
   return std::string("it is of a fork of Caffe") + (found->second ? std::string("; ") + found->second : "");
+}
+
+std::string WordOfOthers(std::string_view name, const std::vector<std::string>& fields) {
+  for (const Word& word : kWords) {
+    if (word.word != name || std::find(fields.begin(), fields.end(), word.field) == fields.end()) continue;
+    return "; it is " + (word.remedy ? std::string(word.remedy) : std::string(word.field)) + " here";
+  }
+  return "";
 }
 
 }  // namespace crema

@@ -1,11 +1,12 @@
-// Layer types of forks of Caffe that crema does not have, and names that PyTorch has for those that are there: not
-// misspelt, and often with another way to the same net.
+// Layer types of forks of Caffe that crema does not have, and names that others have for types and fields that are
+// there: not misspelt, and often with another way to the same net.
 #ifndef CREMA_SCHEMA_TYPES_OF_FORKS_H_
 #define CREMA_SCHEMA_TYPES_OF_FORKS_H_
 
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace crema {
 
@@ -31,6 +32,12 @@ inline constexpr const char* kWriteLayer = "; docs/adding_a_layer.md shows how t
 // What to tell about a field of a fork, in whatever block, to which no field of crema is similar in meaning; empty for
 // others.
 std::string AdviceOnField(std::string_view name);
+
+// What to tell about a field that other frameworks have, where one of `fields` is it here; empty for others.
+std::string WordOfOthers(std::string_view name, const std::vector<std::string>& fields);
+
+// Without "_" and "_param", in small letters: "DENSE_CRF", "dense_crf_param" and "DenseCRF" are one.
+std::string PlainName(std::string_view name);
 
 }  // namespace crema
 
