@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/input_file.h"
+#include "base/lower_case.h"
 #include "base/utf8.h"
 #include "crema/error.h"
 
@@ -47,6 +48,14 @@ std::string CleanText(const std::string& text, const std::string& name, const st
   DropByteOrderMark(name, &clean);
   if (text.compare(0, 8, "\x89HDF\r\n\x1a\n") == 0) {
     throw UserError({name}, "is an HDF5 file, not the prototxt of a " + what + "; weights are given with --weights");
+  }
+  if (clean.starts_with("version https://git-lfs")) {
+    throw UserError({name}, "is a Git LFS pointer, not the file itself; run git lfs pull");
+  }
+  const size_t first = std::min(clean.find_first_not_of(" \t\r\n"), clean.size());
+  const std::string start = LowerCase(std::string_view(clean).substr(first, 9));
+  if (start.starts_with("<!doctype") || start.starts_with("<html")) {
+    throw UserError({name}, "is a web page, not the prototxt of a " + what + "; download the file itself (\"raw\")");
   }
   const size_t nul = text.find('\0');
   if (nul != std::string::npos) {

@@ -109,5 +109,14 @@ TEST(TextAdvice, CharactersThatLookLikeOthers) {
       << quotes;
 }
 
+TEST(TextAdvice, FilesThatWereNotDownloaded) {
+  EXPECT_EQ(Errors("version https://git-lfs.github.com/spec/v1\noid sha256:f2\nsize 1217\n"),
+            "n: error: is a Git LFS pointer, not the file itself; run git lfs pull");
+  for (const char* page : {"<!DOCTYPE html>\n<html>", "\n  <HTML lang='en'>"}) {
+    EXPECT_EQ(ErrorsOfSolver(page),
+              "s: error: is a web page, not the prototxt of a solver; download the file itself (\"raw\")");
+  }
+}
+
 }  // namespace
 }  // namespace crema
