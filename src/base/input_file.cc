@@ -12,6 +12,7 @@
 #include <memory>
 #include <system_error>
 
+#include "base/placeholder.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -66,7 +67,8 @@ Bytes ReadWhole(const std::string& path) {
 }  // namespace
 
 std::string RelativePathNote(const std::string& path) {
-  if (path.starts_with('/')) return "";
+  const std::string note = PlaceholderNote(path);
+  if (!note.empty() || path.starts_with('/')) return note;
   std::error_code ignored;
   return "; relative paths start at the working directory " + std::filesystem::current_path(ignored).string();
 }

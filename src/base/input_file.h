@@ -13,8 +13,8 @@ namespace crema {
 // else nothing. Terminals and pipes without a name have somebody who ends them.
 std::string OtherThanFile(const std::string& path);
 
-// For the end of a message that `path` does not exist: the working directory, where the path begins there; else
-// nothing.
+// For the end of a message that `path` does not exist: the working directory, where the path begins there, or
+// the placeholder in it; else nothing.
 std::string RelativePathNote(const std::string& path);
 
 // Throws UserError where `path` is absent (naming the working directory), a folder, a device or a named pipe, without a

@@ -7,6 +7,7 @@
 
 #include "crema/net.pb.h"
 #include "schema/text_lexer.h"
+#include "schema/text_paths.h"
 #include "schema/text_unknown.h"
 #include "schema/text_value.h"
 #include "schema/types_of_forks.h"
@@ -27,8 +28,8 @@ struct Block {
   Token name;                                  // of the field that opened it
   int indentation;                             // of the line it was opened on
   std::map<const FieldDescriptor*, int> seen;  // field -> line
-  // Of a layer: the value of its `type`, and what is wrong with blocks that it does not have.
   size_t begin = 0;                            // the token behind its brace
+  // Of a layer: the value of its `type`, and what is wrong with blocks that it does not have.
   Token layer_type = {};
   std::vector<Diagnostic> unknown_blocks = {};
 };
@@ -124,6 +125,7 @@ class Checker {
     const Token token = Take();
     std::string hint;
     if (token.Is('/')) hint = "; comments start with \"#\"";
+    if (EndsDecimalComma(lexed_.tokens, at_ - 1)) hint = "; write \".\" in numbers";
     if (!token.bad) Complain(token, "expected the name of a field, got " + Shown(token) + hint);
     SkipLine(token.line);
   }
@@ -208,8 +210,6 @@ class Checker {
     SkipValue();
   }
 
-  // A layer whose type is of a fork: that says why it has blocks that nobody knows. What knows all types comes later,
-  // and only for a file without mistakes, so that those of forks are told together with the mistakes.
   // What the innermost layer says as its type, also where it does so further on.
   std::string TypeOfLayer() const {
     for (size_t i = blocks_.size(); i-- > 0;) {
@@ -218,6 +218,8 @@ class Checker {
     return "";
   }
 
+  // A layer whose type is of a fork: that says why it has blocks that nobody knows. What knows all types comes later,
+  // and only for a file without mistakes, so that those of forks are told together with the mistakes.
   void CheckType(Block& layer) {
     const bool named = layer.layer_type.kind == TokenKind::kString;  // one of the old syntax is checked where it stands
     const std::string type(WithoutQuotes(layer.layer_type.text));
@@ -302,17 +304,21 @@ class Checker {
     const Token start = Peek();
     if (IsLayer(blocks_.back().type) && field->name() == "type") blocks_.back().layer_type = start;
     const bool minus = TryTake('-');
-    const std::string complaint = CheckScalar(field, Peek(), minus);
+    const std::string placeholder = Placeholder(lexed_.tokens, at_);
+    const std::string complaint =
+        placeholder.empty() ? CheckScalar(field, Peek(), minus) : PlaceholderFor(field, placeholder);
     if (!complaint.empty()) {
       Complain(start, Peek().Is('+') ? "\"" + std::string(name.text) + "\": remove the \"+\"" : complaint);
       SkipLine(Peek().line);
       return;
     }
-    const Token last = Take();
-    while (last.kind == TokenKind::kString && field->cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
-           Peek().kind == TokenKind::kString) {
-      Take();
-    }
+    const bool is_text = field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+    do {
+      const Token token = Take();
+      int column = token.column;
+      const std::string wrong = IsPath(field) && !token.bad ? CheckPath(field, token, &column) : "";
+      if (!wrong.empty()) Complain(token.line, column, wrong);
+    } while (is_text && lexed_.tokens[at_ - 1].kind == TokenKind::kString && Peek().kind == TokenKind::kString);
   }
 
   void Nested(const FieldDescriptor* field, const Token& name) {

@@ -10,6 +10,7 @@
 
 #include "base/listed.h"
 #include "base/lower_case.h"
+#include "base/placeholder.h"
 #include "base/suggest.h"
 #include "crema/legacy.pb.h"
 #include "schema/types_of_forks.h"
@@ -57,6 +58,13 @@ bool LooksLikeNumber(const std::string& text) {
   char* end = nullptr;
   std::strtod(text.c_str(), &end);
   return *end == '\0' && !std::isspace(static_cast<unsigned char>(text[0]));
+}
+
+// "100000" for 1e5; empty for what is no whole number of few digits.
+std::string WithoutExponent(const Token& token) {
+  if (token.kind != TokenKind::kFloat) return "";
+  const double value = std::strtod(std::string(token.text).c_str(), nullptr);
+  return value == std::floor(value) && value < 1e15 ? std::to_string(static_cast<int64_t>(value)) : "";
 }
 
 std::string CheckString(const FieldDescriptor* field, const Token& token, bool minus) {
@@ -126,7 +134,9 @@ std::string CheckEnum(const FieldDescriptor* field, const Token& token, bool min
 std::string CheckWhole(const FieldDescriptor* field, const Token& token, bool minus, uint64_t largest, bool is_signed) {
   if (token.kind != TokenKind::kInteger) {
     const bool quoted = token.kind == TokenKind::kString && LooksLikeNumber(Unquoted(token));
-    return WrongKind(field, token, minus, quoted ? "; remove the quotes" : "");
+    if (quoted) return WrongKind(field, token, minus, "; remove the quotes");
+    const std::string digits = is_signed || !minus ? WithoutExponent(token) : "";
+    return WrongKind(field, token, minus, digits.empty() ? "" : "; write " + std::string(minus ? "-" : "") + digits);
   }
   if (minus && !is_signed) return WrongKind(field, token, minus);
   uint64_t value = 0;
@@ -206,6 +216,23 @@ std::string Shown(const Token& token, bool minus) {
     default:
       return sign + std::string(token.text);
   }
+}
+
+std::string Placeholder(const std::vector<Token>& tokens, size_t at) {
+  if (at + 3 >= tokens.size() || !tokens[at].Is('$') || !tokens[at + 1].Is('{') || !tokens[at + 3].Is('}')) return "";
+  return tokens[at + 2].kind == TokenKind::kIdentifier ? "${" + std::string(tokens[at + 2].text) + "}" : "";
+}
+
+std::string PlaceholderFor(const FieldDescriptor* field, const std::string& placeholder) {
+  return Quoted(field) + " takes " + Expected(field) + ", not " + placeholder + PlaceholderNote(placeholder);
+}
+
+bool EndsDecimalComma(const std::vector<Token>& tokens, size_t at) {
+  if (at < 2 || !tokens[at - 1].Is(',')) return false;
+  const Token &before = tokens[at - 2], &behind = tokens[at];
+  return before.kind == TokenKind::kInteger &&
+         (behind.kind == TokenKind::kInteger || behind.kind == TokenKind::kFloat) &&
+         before.text.data() + before.text.size() + 1 == behind.text.data();
 }
 
 std::string CheckScalar(const FieldDescriptor* field, const Token& token, bool minus) {

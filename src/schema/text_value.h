@@ -5,6 +5,7 @@
 #include <google/protobuf/descriptor.h>
 
 #include <string>
+#include <vector>
 
 #include "schema/text_lexer.h"
 
@@ -18,6 +19,15 @@ std::string Shown(const Token& token, bool minus = false);
 
 // Empty when the value (after a '-' where `minus`) fits the field, else the complaint about it.
 std::string CheckScalar(const google::protobuf::FieldDescriptor* field, const Token& token, bool minus);
+
+// "${NUM_LABELS}" where such tokens start at `at`; else empty.
+std::string Placeholder(const std::vector<Token>& tokens, size_t at);
+
+// What to tell about a placeholder that stands where the value of `field` does.
+std::string PlaceholderFor(const google::protobuf::FieldDescriptor* field, const std::string& placeholder);
+
+// Whether the number at `at` is the end of one with a decimal comma, "0,01".
+bool EndsDecimalComma(const std::vector<Token>& tokens, size_t at);
 
 }  // namespace crema
 

@@ -41,6 +41,8 @@ std::vector<std::string> OldPaths(const LayerOrigin& origin, const std::string& 
 
 // "Convolution" for CONVOLUTION; empty for NONE or a number that is no type.
 std::string TypeName(V1LayerParameter::LayerType type);
+// "SoftmaxWithLoss" for "SOFTMAX_LOSS" or "SoftmaxLoss", the V1 name in any spelling; empty for none.
+std::string TypeOfOldName(const std::string& name);
 // Whether some V1 name becomes this type.
 bool HasOldName(const std::string& type);
 // CONVOLUTION for V0's "conv"; NONE where there is none.

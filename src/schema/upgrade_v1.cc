@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "schema/types_of_forks.h"
 #include "schema/upgrade.h"
 
 namespace crema {
@@ -124,6 +125,15 @@ std::string TypeName(V1LayerParameter::LayerType type) {
     capital = false;
   }
   return name;
+}
+
+std::string TypeOfOldName(const std::string& name) {
+  const auto* types = V1LayerParameter::LayerType_descriptor();
+  for (int i = 0; i < types->value_count(); ++i) {
+    if (PlainName(std::string(types->value(i)->name())) != PlainName(name)) continue;
+    return TypeName(static_cast<V1LayerParameter::LayerType>(types->value(i)->number()));
+  }
+  return "";
 }
 
 bool HasOldName(const std::string& type) {

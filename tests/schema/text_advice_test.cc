@@ -1,9 +1,15 @@
 // What is told about common mistakes in a prototxt: where a field belongs, and what a word or a character should be.
+#include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "crema/files.h"
+#include "crema/net.pb.h"
+#include "crema/solver.pb.h"
 #include "errors.h"
 #include "schema/net_text.h"
+#include "schema/text_paths.h"
 
 namespace crema {
 namespace {
@@ -90,6 +96,14 @@ TEST(TextAdvice, LargeMarginsAreNotThoseOfSphereFace) {
             "which to train anew");
 }
 
+TEST(TextAdvice, Placeholders) {
+  EXPECT_EQ(Errors("layer { convolution_param { num_output: ${NUM_LABELS} kernel_size: 1 } }"),
+            "n:1:41: error: \"num_output\" takes a whole number of 0 or more, not ${NUM_LABELS}; a script was to fill "
+            "in ${NUM_LABELS}, as DeepLab's run_pascal.sh does: write its value, by sed 's/${NUM_LABELS}/.../g' say");
+  const std::string absent = ThrownBy<UserError>([] { ReadNetFile("/no/${NET}/train.prototxt"); });
+  EXPECT_NE(absent.find("there is no such file; a script was to fill in ${NET}"), std::string::npos) << absent;
+}
+
 TEST(TextAdvice, CharactersThatLookLikeOthers) {
   EXPECT_EQ(Errors("\xc2\xa0layer { }"),
             "n:1:1: error: unexpected no-break space (U+00A0), which looks like a space; write a plain one");
@@ -109,6 +123,53 @@ TEST(TextAdvice, CharactersThatLookLikeOthers) {
       << quotes;
 }
 
+TEST(TextAdvice, BackslashesInPaths) {
+  EXPECT_EQ(Errors("layer { data_param { source: \"D:\\train\\new_lmdb\" } }"),
+            "n:1:33: error: \"source\" holds a tab and a line end, which \"\\t\" and \"\\n\" mean; write \"/\" in "
+            "paths, or \"\\\\\" for a backslash");
+  EXPECT_EQ(ErrorsOfSolver("snapshot_prefix: 'a' 'b\\x0d'"),
+            "s:1:24: error: \"snapshot_prefix\" holds a carriage return, which \"\\x0d\" means; write \"/\" in paths, "
+            "or \"\\\\\" for a backslash");
+  EXPECT_EQ(ErrorsOfSolver("net: \"a\\1\""),
+            "s:1:8: error: \"net\" holds a control character, which \"\\1\" means; write \"/\" in paths, or \"\\\\\" "
+            "for a backslash");
+  EXPECT_EQ(ErrorsOfSolver("weights: \"a\tb\""), "s:1:12: error: \"weights\" holds a tab; remove it");
+  EXPECT_EQ(ErrorsOfSolver("net: 'D:\\\\train\\\\new \\303\\244 \\u00e4 \\101 \\'' 'x'"), "");
+  EXPECT_EQ(Errors("name: 'a\\tb' layer { python_param { param_str: 'a\\nb' } }"), "");
+}
+
+// Texts of nets and solvers that are not the name of a file.
+const std::set<std::string>& OtherTexts() {
+  static const std::set<std::string> names = {
+      // Names and types
+      "bottom", "eval_type", "ap_version", "input", "layer", "module", "name", "not_stage", "output", "param",
+      "parameter", "sampler_type", "stage", "top", "transform_type", "type",
+      // Words for ways of doing something
+      "conv_algos_override", "crop_mode", "default_conv_algos_override", "det_crop_mode", "engine", "larc_policy",
+      "lr_policy", "momentum_policy", "normalize_type", "output_format", "regularization_type", "tournament_output",
+      // Numbers and other values
+      "bilateral_filter_weights_str", "endpoint", "memory_limit", "param_str", "public_key",
+      "spatial_filter_weights_str"};
+  return names;
+}
+
+void CheckTexts(const google::protobuf::Descriptor* type, std::set<std::string>* done) {
+  if (!done->insert(std::string(type->full_name())).second) return;
+  for (int i = 0; i < type->field_count(); ++i) {
+    const auto* field = type->field(i);
+    if (field->message_type()) CheckTexts(field->message_type(), done);
+    const std::string name(field->name());
+    if (field->type() != google::protobuf::FieldDescriptor::TYPE_STRING || OtherTexts().count(name)) continue;
+    EXPECT_TRUE(IsPath(field)) << field->full_name() << ": say in text_paths.cc or here what it is";
+  }
+}
+
+TEST(TextAdvice, EveryTextIsAPathOrNot) {
+  std::set<std::string> done;
+  CheckTexts(SolverParameter::descriptor(), &done);
+  EXPECT_GT(done.size(), 100u);
+}
+
 TEST(TextAdvice, FilesThatWereNotDownloaded) {
   EXPECT_EQ(Errors("version https://git-lfs.github.com/spec/v1\noid sha256:f2\nsize 1217\n"),
             "n: error: is a Git LFS pointer, not the file itself; run git lfs pull");
@@ -116,6 +177,19 @@ TEST(TextAdvice, FilesThatWereNotDownloaded) {
     EXPECT_EQ(ErrorsOfSolver(page),
               "s: error: is a web page, not the prototxt of a solver; download the file itself (\"raw\")");
   }
+}
+
+TEST(TextAdvice, NumbersInOtherForms) {
+  EXPECT_EQ(ErrorsOfSolver("max_iter: 1e5"), "s:1:11: error: \"max_iter\" takes a whole number, not 1e5; write 100000");
+  EXPECT_EQ(ErrorsOfSolver("max_iter: -20.0"),
+            "s:1:11: error: \"max_iter\" takes a whole number, not -20.0; write -20");
+  EXPECT_EQ(Errors("layer { convolution_param { num_output: -2.0 } }"),
+            "n:1:41: error: \"num_output\" takes a whole number of 0 or more, not -2.0");
+  EXPECT_EQ(ErrorsOfSolver("base_lr: 0,01"),
+            "s:1:12: error: expected the name of a field, got 01; write \".\" in numbers");
+  EXPECT_EQ(ErrorsOfSolver("base_lr: 0,09"),
+            "s:1:12: error: a number with a leading 0 is read as octal; write it without the 0, or \".\" before it "
+            "where \",\" is the decimal point");
 }
 
 }  // namespace
