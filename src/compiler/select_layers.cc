@@ -9,6 +9,7 @@
 #include "compiler/compiler.h"
 #include "compiler/selection.h"
 #include "schema/types_of_forks.h"
+#include "schema/upgrade.h"
 
 namespace crema {
 
@@ -62,6 +63,9 @@ std::string UnknownType(const LayerParameter& layer) {
            "operation: PROD), or give them a label that the loss leaves out (loss_param { ignore_label })";
   }
   if (const TypeOfFork* of_fork = FindTypeOfFork(type)) return AdviceOn(*of_fork);
+  if (const std::string today = TypeOfOldName(type); !today.empty() && today != type) {
+    return "there is no layer type \"" + type + "\"; write type: \"" + today + "\"";
+  }
   std::vector<std::string> names;
   for (const LayerType* known : LayerTypes()) names.push_back(known->name);
   const std::string hint = DidYouMean(type, names);

@@ -3,6 +3,7 @@
 #include <google/protobuf/text_format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>

@@ -141,7 +141,7 @@ constexpr Word kWords[] = {
     {"num_epochs", "in_epochs", "in_epochs { max_iter: ... }"},
     {"max_epoch", "in_epochs", "in_epochs { max_iter: ... }"},
     {"max_epochs", "in_epochs", "in_epochs { max_iter: ... }"},
-    {"batch_size", "base_lr", "a field of the net, in the data_param, or the like, of layers that read data"},
+    {"batch_size", "base_lr", "data_param { batch_size: ... }, or the like, of the net's layers"},
     {"optimizer", "base_lr", "type: \"SGD\", \"Adam\" and the like"},
     {"padding", "pad", nullptr},
     {"kernel", "kernel_size", nullptr},

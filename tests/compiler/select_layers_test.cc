@@ -43,6 +43,9 @@ TEST(SelectLayers, FollowsPhaseLevelAndStages) {
 TEST(SelectLayers, NamesTypesItDoesNotKnow) {
   EXPECT_NE(ErrorOf(kInput + "\n" + L("InerProduct", "ip", {"data"}, {"ip"})).find("did you mean \"InnerProduct\"?"),
             std::string::npos);
+  const std::string old = ErrorOf(kInput + "\n" + L("SoftmaxLoss", "loss", {"data"}, {"loss"}));
+  EXPECT_NE(old.find("there is no layer type \"SoftmaxLoss\"; write type: \"SoftmaxWithLoss\""), std::string::npos)
+      << old;
   EXPECT_NE(ErrorOf(L("ReLU", "r", {"x"}, {"x"}, "include { phase: TEST }")).find("no layer is left for phase TRAIN"),
             std::string::npos);
 }

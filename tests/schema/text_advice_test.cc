@@ -79,9 +79,7 @@ TEST(TextAdvice, WordsOfOthers) {
   EXPECT_EQ(ErrorsOfSolver("epochs: 1"), solver + "\"epochs\"; it is in_epochs { max_iter: ... } here");
   EXPECT_EQ(ErrorsOfSolver("train_iter: 1"), solver + "\"train_iter\"; it is max_iter here");
   EXPECT_EQ(ErrorsOfSolver("batch_size: 1"),
-            solver +
-                "\"batch_size\"; it is a field of the net, in the data_param, or the like, of layers that read "
-                "data here");
+            solver + "\"batch_size\"; it is data_param { batch_size: ... }, or the like, of the net's layers here");
   EXPECT_EQ(Errors("layer { type: 'Convolution' convolution_param { kernel: 3 padding: 1 } }"),
             "n:1:49: error: \"convolution_param\" has no field \"kernel\"; it is kernel_size here\n"
             "n:1:59: error: \"convolution_param\" has no field \"padding\"; it is pad here");
