@@ -9,6 +9,7 @@
 
 #include "base/byte_size.h"
 #include "base/paths.h"
+#include "base/placeholder.h"
 #include "base/trimmed.h"
 #include "compiler/selection.h"
 #include "solver/hogwild.h"
@@ -35,7 +36,7 @@ std::string Missing(const std::string& path, std::string_view field, const std::
   std::error_code ignored;
   std::string tried = "the working directory " + std::filesystem::current_path(ignored).string();
   for (const std::string& folder : folders) tried += ", " + folder;
-  return std::string(field) + " \"" + path + "\" does not exist; looked in " + tried;
+  return std::string(field) + " \"" + path + "\" does not exist; looked in " + tried + PlaceholderNote(path);
 }
 
 class Planner {

@@ -158,5 +158,13 @@ TEST_F(SmallTraining, MissingNetNamesTheFoldersSearched) {
       << message;
 }
 
+TEST_F(SmallTraining, MissingNetNamesThePlaceholderInItsPath) {
+  std::string text = SolverText("", 1);
+  text.replace(text.find("net.prototxt"), 12, "${NET}.prototxt");
+  const std::string message = ThrownBy<UserError>([&] { Make(text); });
+  EXPECT_NE(message.find("; a script was to fill in ${NET}, as DeepLab's run_pascal.sh does"), std::string::npos)
+      << message;
+}
+
 }  // namespace
 }  // namespace crema
