@@ -18,7 +18,9 @@ struct CsvField {
 // Fields may be quoted and then hold commas, line ends and doubled quotes; empty lines are skipped.
 class CsvFile {
  public:
-  explicit CsvFile(const std::string& path) : file_(path) {}
+  explicit CsvFile(const std::string& path) : file_(path) {
+    file_.KeepZeros();  // who uses a field says where they stand
+  }
 
   // Reads the next row; false behind the last one. Throws UserError where a quote is not closed, or lines do not
   // end with line feeds.

@@ -89,7 +89,8 @@ bool SameBytes(const std::string& a, const std::string& b) {
   std::error_code ignored;
   if (fs::equivalent(a, b, ignored)) return true;
   if (fs::file_size(a, ignored) != fs::file_size(b, ignored)) return false;
-  return Sha256OfFile(a) == Sha256OfFile(b);
+  const std::string sum = Sha256OfFile(a);
+  return Sha256OfFile(b) == sum;
 }
 
 // Whether the files that a run began with may be those of the request in another place. What is gone is known by its

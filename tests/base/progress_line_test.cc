@@ -21,7 +21,7 @@ TEST(ProgressLine, IsRewrittenOnTerminalsOnly) {
     line.Add(1, 0);  // too soon
     text.clear();
     // The window was made smaller.
-    columns = 20;
+    columns = 19;
     now = 3;
     line.Add(99, 0);
     EXPECT_EQ(text, "\r\x1b[K200/400 images 50%\r");

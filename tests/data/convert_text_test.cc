@@ -127,11 +127,12 @@ TEST_F(ConvertTextTest, AVocabularyComesWithItsDatabases) {
   WriteFile(folder_ / "t.txt", "def");
   // Before the database that is to be replaced is looked at last, something else lies in it.
   int calls = 0;
-  ProgressLine progress("steps", {[](const std::string&) {},
+  ProgressLine progress("steps", {[](const std::string&) {}, [] { return 80; },
                                   [&] {
                                     if (calls++ > 0) WriteFile(folder_ / "db/mine", "");
                                     return 0.0;
-                                  }});
+                                  },
+                                  false});
   ExpectThrows<UserError>(
       [&] {
         ConvertText({.file = folder_ / "t.txt", .vocabulary = folder_ / "v.txt"},

@@ -4,7 +4,6 @@
 
 #include "data/annotation_file.h"
 #include "data/convert_testing.h"
-#include "data/csv_file.h"
 #include "data/hdf5_files.h"
 #include "data/image_list.h"
 #include "data/kitti_labels.h"
@@ -81,11 +80,6 @@ TEST_F(TextLists, HoldNoBytesThatAreZero) {
   EXPECT_EQ(ThrownBy<UserError>([&] { ReadWindowFile(path, "", 0.5f, 0.5f); }), said + "expected a window file");
   EXPECT_EQ(ThrownBy<UserError>([&] { ReadTextAnnotation(path); }), said + "expected a file of text");
   EXPECT_EQ(ThrownBy<UserError>([&] { ReadKittiLabels(path); }), said + "expected a file of text");
-  EXPECT_EQ(ThrownBy<UserError>([&] {
-              std::vector<CsvField> fields;
-              CsvFile(path).ReadRow(&fields);
-            }),
-            said + "expected a file of text");
   // As one of characters that was made of such a text.
   WriteFile(path, std::string("\0\n", 2));
   EXPECT_EQ(Vocabulary::Read(path, TextUnit::kCharacter).Find(std::string(1, '\0')), 0);

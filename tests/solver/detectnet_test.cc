@@ -173,7 +173,7 @@ class DetectNetTraining : public ::testing::Test {
     KittiConversion conversion;
     conversion.images = folder_ / (name + "_images");
     conversion.labels = folder_ / (name + "_labels");
-    ProgressLine progress("images", {[](const std::string&) {}, [] { return 0.0; }});
+    ProgressLine progress("images", {[](const std::string&) {}, [] { return 80; }, [] { return 0.0; }, false});
     ConvertKitti(conversion, {.database = folder_ / (name + "_db")}, &progress);
   }
 
