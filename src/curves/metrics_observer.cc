@@ -178,13 +178,18 @@ void MetricsObserver::Open(const std::string& path) {
 }
 
 void MetricsObserver::FollowPath() {
-  struct stat held = {}, named = {};
+  struct stat held = {};
   if (fstat(fd_, &held) != 0 || !S_ISREG(held.st_mode)) return;
-  if (stat(absolute_.c_str(), &named) == 0 && named.st_dev == held.st_dev && named.st_ino == held.st_ino) return;
+  const auto is_held = [&held](const std::string& path) {
+    struct stat named = {};
+    return stat(path.c_str(), &named) == 0 && named.st_dev == held.st_dev && named.st_ino == held.st_ino;
+  };
+  if (is_held(path_) || is_held(absolute_)) return;  // path_: also where the working directory was renamed
   const int old = std::exchange(fd_, -1);
   try {
     Open(path_);
   } catch (const std::exception& error) {
+    if (fd_ >= 0) close(fd_);  // what is there now is of another kind
     fd_ = old;
     Warn(error.what());
     return;
@@ -333,7 +338,7 @@ void MetricsObserver::OnEnd(const TrainingEnd& end) {
 
 double MetricsObserver::DrawingTakes() {
   if (options_.curves.empty() || fd_ < 0) return 0;
-  if (drawer_.joinable()) return kLongDrawing * 2;
+  if (drawer_.joinable() && !drawn_) return kLongDrawing * 2;
   struct stat info = {};
   if (drawing_ > 0 || fstat(fd_, &info) != 0) return drawing_;
   return static_cast<double>(info.st_size) / kReadRate;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -40,6 +41,46 @@ TEST_F(Metrics, APipeThatNobodyEmptiesIsNotWaitedFor) {
   EXPECT_EQ(read(reader, first, 9), 9);
   EXPECT_EQ(std::string(first), "{\"event\":");
   close(reader);
+}
+
+TEST_F(Metrics, AFolderThatIsRenamedTakesItsFileWithIt) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::create_directory(folder_ / "here");
+  std::filesystem::current_path(folder_ / "here");
+  MetricsOptions options = Options();
+  options.path = "m.jsonl";
+  MetricsObserver observer(options);
+  observer.OnStart(Start());
+  observer.OnDisplay(Shown(0, 0.1f, {}));
+  std::filesystem::rename(folder_ / "here", folder_ / "there");
+  for (const bool another : {false, true}) {
+    const std::string written = ReadFile(folder_ / "there/m.jsonl");
+    if (another) std::filesystem::create_directory(folder_ / "here");
+    observer.OnTest(Tested(1, 0, {{"accuracy", 0.5f, 0}}));
+    EXPECT_GT(ReadFile(folder_ / "there/m.jsonl").size(), written.size());
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "here"));
+  EXPECT_TRUE(warnings_.empty());
+  std::filesystem::current_path(before);
+}
+
+TEST_F(Metrics, APipeInPlaceOfTheFileIsLeftAlone) {
+  MetricsOptions options = Options();
+  options.path = path();
+  options.curves = folder_ / "net.svg";
+  MetricsObserver observer(options);
+  observer.OnStart(Start());
+  std::filesystem::remove(path());
+  ASSERT_EQ(mkfifo(path().c_str(), 0600), 0);
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
+  const auto before = open_files();
+  const int reader = open(path().c_str(), O_RDONLY | O_NONBLOCK);
+  for (int i = 0; i < 5; ++i) observer.OnTest(Tested(i, 0, {{"accuracy", 0.5f, 0}}));
+  close(reader);
+  EXPECT_EQ(open_files(), before);
+  EXPECT_EQ(warnings_.size(), 1u);
 }
 
 TEST_F(Metrics, ValuesThatAreNotFiniteArePassedOver) {

@@ -40,19 +40,11 @@ class Metrics : public RunFiles {
   }
 
   static Display Shown(int iteration, float rate, std::vector<OutputValue> outputs) {
-    Display display;
-    display.iteration = iteration;
-    display.learning_rate = rate;
-    display.outputs = std::move(outputs);
-    return display;
+    return {.iteration = iteration, .learning_rate = rate, .outputs = std::move(outputs)};
   }
 
   static TestResult Tested(int iteration, int net, std::vector<OutputValue> outputs) {
-    TestResult result;
-    result.iteration = iteration;
-    result.net = net;
-    result.outputs = std::move(outputs);
-    return result;
+    return {.iteration = iteration, .net = net, .loss = {}, .outputs = std::move(outputs)};
   }
 
   std::vector<std::string> warnings_;
