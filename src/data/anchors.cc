@@ -55,12 +55,12 @@ Nearest NearestOf(const BoxSides& object, std::span<const BoxSides> anchors) {
 std::vector<BoxSides> Start(std::span<const BoxSides> objects, size_t count, uint64_t seed) {
   const RandomStream random(seed, 0);
   std::vector<BoxSides> anchors = {objects[random.Below(0, objects.size())]};
-  std::vector<double> weights(objects.size());
+  std::vector<double> weights(objects.size(), 1);  // a distance is at most 1
   while (anchors.size() < count) {
     double total = 0;
     for (size_t i = 0; i < objects.size(); ++i) {
-      const double distance = 1 - NearestOf(objects[i], anchors).overlap;
-      total += weights[i] = distance * distance;
+      const double distance = 1 - OverlapOfSides(objects[i], anchors.back());
+      total += weights[i] = std::min(weights[i], distance * distance);
     }
     double left = total * random.Uniform(anchors.size());
     size_t drawn = 0;  // of a positive weight
