@@ -27,8 +27,6 @@ Arrays TopWeights(const LayerInstance& layer, const LayerCase& test, float const
 // Forward and, with `wanted`, Backward from TopWeights(top_gradient).
 Outcome RunOnce(const LayerCase& test, const Wanted* wanted, const Placing& placing = {}, float top_gradient = 0);
 
-// The largest magnitude.
-
 // While one of a case that expects NaNs of its tops lives, a NaN is what a NaN is expected to be. Else none is: it may
 // be what was not to be read.
 class ExpectedNans {

@@ -37,8 +37,6 @@ struct JsonMember {
 // Throws std::runtime_error naming the offset.
 Json ParseJson(std::string_view text);
 
-// A whole file.
-
 }  // namespace crema::testing_json
 
 #endif  // CREMA_TESTS_REPORT_JSON_READER_H_
