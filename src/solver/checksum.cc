@@ -1,13 +1,12 @@
 #include "solver/checksum.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <vector>
 
+#include "base/crc32.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -21,7 +20,7 @@ Checksum ChecksumOf(const std::string& path, uint64_t limit) {
     const size_t got = static_cast<size_t>(file.gcount());
     if (file.bad() || !file.is_open()) throw EnvironmentError("cannot read " + path + ": " + std::strerror(errno));
     if (got == 0) break;
-    sum.crc32 = static_cast<uint32_t>(crc32_z(sum.crc32, reinterpret_cast<const unsigned char*>(buffer.data()), got));
+    sum.crc32 = Crc32(buffer.data(), got, sum.crc32);
     sum.bytes += got;
   }
   return sum;

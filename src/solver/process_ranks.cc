@@ -1,11 +1,10 @@
 // Training by several processes, each of which is a rank (SolverOptions::processes).
-#include <zlib.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
 
+#include "base/crc32.h"
 #include "graph/program.h"
 #include "solver/solver_impl.h"
 
@@ -19,14 +18,14 @@ constexpr uint32_t kSnapshot = 1, kStop = 2;
 class Digest {
  public:
   void Add(const void* data, size_t bytes) {
-    crc_ = crc32_z(crc_, static_cast<const unsigned char*>(data), bytes);
+    crc_ = Crc32(data, bytes, crc_);
     bytes_ += bytes;
   }
   void Add(int64_t number) { Add(&number, sizeof number); }
   std::string text() const { return std::to_string(bytes_) + " " + std::to_string(crc_); }
 
  private:
-  uLong crc_ = crc32_z(0, nullptr, 0);
+  uint32_t crc_ = 0;
   uint64_t bytes_ = 0;
 };
 

@@ -1,7 +1,5 @@
 #include "solver/snapshot_hdf5.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <climits>
 #include <filesystem>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/crc32.h"
 #include "base/hdf5.h"
 #include "base/input_file.h"
 #include "crema/error.h"
@@ -27,10 +26,6 @@ constexpr char kAverages[] = "ema";
 
 std::string History(size_t index) { return "history/" + std::to_string(index); }
 std::string Average(size_t index) { return std::string(kAverages) + "/" + std::to_string(index); }
-
-uint32_t Add(uint32_t crc32, const void* data, size_t bytes) {
-  return static_cast<uint32_t>(crc32_z(crc32, static_cast<const unsigned char*>(data), bytes));
-}
 
 std::vector<int64_t> ExtentsOf(const BlobProto& blob) {
   CREMA_CHECK(blob.has_shape());
@@ -85,7 +80,7 @@ void ReadBlobs(const Hdf5File& file, const std::string& group, std::string (*nam
     for (const int64_t extent : shape.dims()) blob->mutable_shape()->add_dim(extent);
     blob->mutable_shape();
     file.Read(name, MakeNumbers(blob->mutable_data(), shape.count()));
-    *crc32 = Add(*crc32, blob->data().data(), static_cast<size_t>(shape.count()) * sizeof(float));
+    *crc32 = Crc32(blob->data().data(), static_cast<size_t>(shape.count()) * sizeof(float), *crc32);
   }
 }
 
@@ -140,12 +135,12 @@ uint32_t WriteHdf5State(const std::string& path, SolverState state, const std::v
                            std::to_string(state.ByteSizeLong() >> 20) + " MiB, of which 2047 can be");
   }
   const std::string without = state.SerializeAsString();
-  uint32_t crc32 = Add(0, without.data(), without.size());
+  uint32_t crc32 = Crc32(without.data(), without.size());
   if (!averages.empty()) file->MakeGroup(kAverages);
   for (int i = 0; i < averages.size(); ++i) {
     const BlobProto& blob = averages[i];
     file->Write(Average(static_cast<size_t>(i)), ExtentsOf(blob), blob.data().data());
-    crc32 = Add(crc32, blob.data().data(), static_cast<size_t>(blob.data_size()) * sizeof(float));
+    crc32 = Crc32(blob.data().data(), static_cast<size_t>(blob.data_size()) * sizeof(float), crc32);
   }
   file->MakeGroup("history");
   for (size_t i = 0; i < history.size(); ++i) {
@@ -153,7 +148,7 @@ uint32_t WriteHdf5State(const std::string& path, SolverState state, const std::v
     std::vector<float> values(static_cast<size_t>(one.shape.count()));
     CopyPlainOut(*one.device, one.layout, one.values, values.data());
     file->Write(History(i), {one.shape.dims().begin(), one.shape.dims().end()}, values.data());
-    crc32 = Add(crc32, values.data(), values.size() * sizeof(float));
+    crc32 = Crc32(values.data(), values.size() * sizeof(float), crc32);
   }
   state.set_state_crc32(crc32);
   file->WriteBytes(kOwn, state.SerializeAsString());
@@ -184,7 +179,7 @@ SolverState ReadHdf5State(const std::string& path) {
   const auto expected = static_cast<uint32_t>(state.state_crc32());
   state.clear_state_crc32();
   const std::string without = state.SerializeAsString();
-  uint32_t crc32 = Add(0, without.data(), without.size());
+  uint32_t crc32 = Crc32(without.data(), without.size());
   const int64_t iteration = file->ReadInteger(kIteration);
   const int64_t step = Has(names.datasets, kStep) ? file->ReadInteger(kStep) : 0;
   const std::string model = Has(names.datasets, kModel) ? file->ReadText(kModel) : "";
