@@ -36,7 +36,7 @@
 #include "crema/layer.h"
 #include "crema/observer.h"
 #include "crema/solver.h"
-#include "distributed/coordinate.h"
+#include "distributed/training/coordinate.h"
 
 namespace crema::bench {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "base/input_file.h"
 #include "crema/error.h"
-#include "data/image_list_loader.h"
+#include "data/loaders/image_list_loader.h"
 
 namespace crema::bench {
 namespace {

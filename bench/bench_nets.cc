@@ -23,8 +23,8 @@
 #include "crema/error.h"
 #include "crema/solver.h"
 #include "device/device.h"
-#include "ops/bfloat16.h"
-#include "ops/gemm.h"
+#include "ops/arrays/bfloat16.h"
+#include "ops/matrices/gemm.h"
 #include "report/timing_table.h"
 #include "tools/thread_waiting.h"
 

@@ -2,15 +2,15 @@
 
 In a star every worker gets all parameters from the coordinator and sends all back, so that the coordinator's link
 carries N times their size each way. In the other topologies workers exchange them among themselves.
-docs/distributed.md has the messages, proto/crema/cluster.proto their fields.
+docs/distributed.md has the messages, src/distributed/protocol/messages.proto their fields.
 """
 import math
 
 CHUNK_BYTES = 262144
-PREAMBLE = 16  # src/distributed/frame.h
+PREAMBLE = 16  # src/distributed/sockets/frame.h
 DELAY = 150e-6  # alpha: what a message takes beyond its bytes, as usual for gigabit Ethernet
 EPOCH = 1
-# Bytes for each byte of floats, of the codecs that are measured (src/distributed/codec_dense.cc).
+# Bytes for each byte of floats, of the codecs that are measured (src/distributed/codecs/codec_dense.cc).
 CODED = {"FP16": 1 / 2, "INT8": (1 + 4 / 256) / 4}
 
 

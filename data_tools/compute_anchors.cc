@@ -7,8 +7,8 @@
 
 #include "base/number_text.h"
 #include "crema/error.h"
-#include "data/anchors.h"
-#include "data/annotated_record.h"
+#include "data/databases/annotated_record.h"
+#include "data/transforms/anchors.h"
 #include "data_tools/dataset_flags.h"
 #include "data_tools/program.h"
 

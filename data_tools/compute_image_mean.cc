@@ -5,8 +5,8 @@
 
 #include "base/output_path.h"
 #include "crema/error.h"
-#include "data/image_statistics.h"
-#include "data/mean_file.h"
+#include "data/databases/image_statistics.h"
+#include "data/databases/mean_file.h"
 #include "data_tools/dataset_flags.h"
 #include "data_tools/program.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/progress_line.h"
-#include "data/convert_images.h"
+#include "data/convert/convert_images.h"
 #include "tools/command_line.h"
 
 namespace crema::tools {

@@ -2,7 +2,7 @@
 #include <gflags/gflags.h>
 
 #include "crema/error.h"
-#include "data/convert_annotated.h"
+#include "data/convert/convert_annotated.h"
 #include "data_tools/conversion_flags.h"
 #include "data_tools/dataset_flags.h"
 #include "data_tools/program.h"

@@ -1,7 +1,7 @@
 // convert_cifar_data: CIFAR-10 and CIFAR-100 to databases for Data layers.
 #include <gflags/gflags.h>
 
-#include "data/convert_cifar.h"
+#include "data/convert/convert_cifar.h"
 #include "data_tools/dataset_flags.h"
 #include "data_tools/program.h"
 

@@ -1,5 +1,5 @@
 // convert_csv: a table of numbers to a database for Data layers.
-#include "data/convert_csv.h"
+#include "data/convert/convert_csv.h"
 
 #include <gflags/gflags.h>
 
@@ -10,7 +10,7 @@
 #include "base/number_text.h"
 #include "base/trimmed.h"
 #include "crema/error.h"
-#include "data/class_names.h"
+#include "data/files/class_names.h"
 #include "data_tools/dataset_flags.h"
 #include "data_tools/program.h"
 

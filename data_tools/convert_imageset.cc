@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "crema/error.h"
-#include "data/class_names.h"
-#include "data/convert_images.h"
-#include "data/image_folder.h"
+#include "data/convert/convert_images.h"
+#include "data/files/class_names.h"
+#include "data/files/image_folder.h"
 #include "data_tools/conversion_flags.h"
 #include "data_tools/dataset_flags.h"
 #include "data_tools/program.h"

@@ -1,5 +1,5 @@
 // convert_kitti: images with KITTI's text files of objects to the two databases of a DetectNet.
-#include "data/convert_kitti.h"
+#include "data/convert/convert_kitti.h"
 
 #include <gflags/gflags.h>
 

@@ -1,7 +1,7 @@
 // convert_mnist_data: MNIST's files (and those of its kin) to a database for Data layers.
 #include <sstream>
 
-#include "data/convert_mnist.h"
+#include "data/convert/convert_mnist.h"
 #include "data_tools/dataset_flags.h"
 #include "data_tools/program.h"
 

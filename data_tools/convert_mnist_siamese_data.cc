@@ -1,7 +1,7 @@
 // convert_mnist_siamese_data: pairs of MNIST's images to a database for nets that compare two images.
 #include <sstream>
 
-#include "data/convert_mnist.h"
+#include "data/convert/convert_mnist.h"
 #include "data_tools/dataset_flags.h"
 #include "data_tools/program.h"
 

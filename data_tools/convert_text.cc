@@ -1,5 +1,5 @@
 // convert_text: a text to a database for recurrent nets.
-#include "data/convert_text.h"
+#include "data/convert/convert_text.h"
 
 #include <gflags/gflags.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset_writer.h"
+#include "data/databases/dataset_writer.h"
 #include "tools/command_line.h"
 
 DECLARE_bool(force);

@@ -7,11 +7,11 @@
 
 #include "base/number_text.h"
 #include "crema/error.h"
-#include "data/class_names.h"
-#include "data/convert_leveldb.h"
-#include "data/export_database.h"
-#include "data/inspect_database.h"
-#include "data/label_map.h"
+#include "data/convert/convert_leveldb.h"
+#include "data/databases/export_database.h"
+#include "data/databases/inspect_database.h"
+#include "data/files/class_names.h"
+#include "data/files/label_map.h"
 #include "data_tools/dataset_flags.h"
 #include "data_tools/program.h"
 

@@ -7,7 +7,7 @@
 #include "base/progress_line.h"
 #include "crema/error.h"
 #include "inference/batch_statistics.h"
-#include "solver/snapshot.h"
+#include "solver/snapshots/snapshot.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 

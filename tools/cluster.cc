@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "crema/error.h"
-#include "distributed/inquiry.h"
+#include "distributed/sockets/inquiry.h"
 #include "tools/cluster_flags.h"
 #include "tools/commands.h"
 

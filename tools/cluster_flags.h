@@ -6,7 +6,7 @@
 
 #include "crema/files.h"
 #include "crema/solver.h"
-#include "distributed/coordinate.h"
+#include "distributed/training/coordinate.h"
 #include "tools/command_line.h"
 
 namespace crema::tools {

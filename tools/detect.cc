@@ -8,7 +8,7 @@
 
 #include "base/number_text.h"
 #include "crema/error.h"
-#include "data/label_map.h"
+#include "data/files/label_map.h"
 #include "inference/detection_drawer.h"
 #include "inference/detection_writer.h"
 #include "inference/detector.h"

@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "device/device.h"
-#include "ops/gemm.h"
+#include "ops/matrices/gemm.h"
 #include "tools/commands.h"
 
 namespace crema::tools {

@@ -13,7 +13,7 @@
 #include "finetune/net_surgery.h"
 #include "finetune/output_folder.h"
 #include "finetune/recipe.h"
-#include "solver/prefix_files.h"
+#include "solver/snapshots/prefix_files.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/training_console.h"

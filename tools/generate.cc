@@ -4,7 +4,7 @@
 
 #include "base/random.h"
 #include "crema/error.h"
-#include "data/vocabulary.h"
+#include "data/files/vocabulary.h"
 #include "inference/text_generator.h"
 #include "tools/commands.h"
 #include "tools/flags.h"

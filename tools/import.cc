@@ -15,7 +15,7 @@
 #include "crema/error.h"
 #include "onnx/import.h"
 #include "schema/text_file.h"
-#include "solver/snapshot.h"
+#include "solver/snapshots/snapshot.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 

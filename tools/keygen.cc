@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "crema/error.h"
-#include "distributed/keys.h"
+#include "distributed/security/keys.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 

@@ -17,7 +17,7 @@
 #include "crema/error.h"
 #include "device/gpu.h"
 #include "device/processes.h"
-#include "distributed/mpi_training.h"
+#include "distributed/training/mpi_training.h"
 #include "tools/flags.h"
 
 DEFINE_string(engine, "", "who carries values between processes");

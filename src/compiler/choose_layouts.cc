@@ -4,7 +4,7 @@
 #include "compiler/compiler.h"
 #include "compiler/minimum_cut.h"
 #include "device/device.h"
-#include "ops/bfloat16.h"
+#include "ops/arrays/bfloat16.h"
 
 namespace crema {
 

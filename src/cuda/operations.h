@@ -3,8 +3,8 @@
 #define CREMA_CUDA_OPERATIONS_H_
 
 #include "base/check.h"
-#include "cuda/gpu.h"
-#include "cuda/matrix_product.h"
+#include "cuda/device/gpu.h"
+#include "cuda/matrices/matrix_product.h"
 #include "ops/operations.h"
 
 namespace crema::cuda {
@@ -299,7 +299,7 @@ class CudaOperations final : public Operations, public MultiUpdater {
   // Parts of sums of operations that are given no workspace, of one operation at a time.
   static constexpr size_t kScratchBytes = size_t{4} << 20;
 
-  // What recurrent layers share (ops/recurrent.h).
+  // What recurrent layers share (ops/sequences/recurrent.h).
   void SumInputs(const RecurrentProblem& problem, int64_t sums, const RecurrentInputs& inputs,
                  const RecurrentParameters& parameters, float* to, float* fixed);
   void InputGradients(const RecurrentProblem& problem, int64_t sums, const RecurrentInputs& inputs,

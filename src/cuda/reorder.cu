@@ -1,9 +1,9 @@
 #include <type_traits>
 
 #include "base/check.h"
-#include "cuda/axis_permutation.h"
-#include "cuda/lanes.h"
-#include "cuda/numbers.h"
+#include "cuda/arrays/axis_permutation.h"
+#include "cuda/arrays/lanes.h"
+#include "cuda/arrays/numbers.h"
 #include "cuda/operations.h"
 #include "ops/reorder.h"
 

@@ -20,7 +20,7 @@ class Device {
   virtual ~Device() = default;
   virtual DeviceType type() const = 0;
   virtual std::string name() const = 0;
-  // Whether it can multiply bf16 numbers, adding in f32; if kernels do, and faster, says ops/bfloat16.h.
+  // Whether it can multiply bf16 numbers, adding in f32; if kernels do, and faster, says ops/arrays/bfloat16.h.
   virtual bool ComputesBFloat16() const { return false; }
   // Whether it multiplies numbers in half precision (f16), adding in f32.
   virtual bool ComputesFloat16() const { return false; }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "crema/error.h"
-#include "data/class_names.h"
-#include "data/image_list.h"
+#include "data/files/class_names.h"
+#include "data/files/image_list.h"
 
 namespace crema {
 

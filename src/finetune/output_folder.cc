@@ -14,7 +14,7 @@
 #include "base/sha256.h"
 #include "base/trimmed.h"
 #include "crema/error.h"
-#include "solver/prefix_files.h"
+#include "solver/snapshots/prefix_files.h"
 
 namespace crema {
 

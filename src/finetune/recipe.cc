@@ -7,7 +7,7 @@
 
 #include "base/number_text.h"
 #include "crema/error.h"
-#include "data/mean_file.h"
+#include "data/databases/mean_file.h"
 #include "finetune/output_folder.h"
 #include "schema/text_file.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "crema/net.pb.h"
-#include "ops/pooling.h"
+#include "ops/pooling/pooling.h"
 
 namespace crema {
 

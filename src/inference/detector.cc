@@ -9,7 +9,7 @@
 #include "base/listed.h"
 #include "compiler/selection.h"
 #include "crema/error.h"
-#include "data/transform.h"
+#include "data/transforms/transform.h"
 #include "inference/region_net.h"
 
 namespace crema {

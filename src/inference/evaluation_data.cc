@@ -6,9 +6,9 @@
 
 #include "base/suggest.h"
 #include "crema/error.h"
-#include "data/annotated_record.h"
-#include "data/image_folder.h"
-#include "data/record_source.h"
+#include "data/databases/annotated_record.h"
+#include "data/databases/record_source.h"
+#include "data/files/image_folder.h"
 #include "inference/own_images.h"
 #include "report/classification_report.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/image_list.h"
+#include "data/files/image_list.h"
 #include "inference/image_items.h"
 #include "inference/scoring_net.h"
 

@@ -12,7 +12,7 @@
 #include "base/paths.h"
 #include "crema/data.pb.h"
 #include "crema/error.h"
-#include "data/lmdb_writer.h"
+#include "data/databases/lmdb_writer.h"
 #include "inference/label_image_writer.h"
 #include "report/csv.h"
 #include "schema/blob_numbers.h"

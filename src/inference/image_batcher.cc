@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "data/item_loader.h"
+#include "data/loaders/item_loader.h"
 
 namespace crema {
 

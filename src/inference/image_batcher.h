@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/prefetcher.h"
+#include "data/loaders/prefetcher.h"
 #include "inference/image_items.h"
 
 namespace crema {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "data/image_list.h"
-#include "data/record_source.h"
+#include "data/databases/record_source.h"
+#include "data/files/image_list.h"
 #include "inference/image_preparation.h"
 
 namespace crema {

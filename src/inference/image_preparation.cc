@@ -5,8 +5,8 @@
 
 #include "base/random.h"
 #include "crema/error.h"
-#include "data/mean_file.h"
-#include "data/transform_check.h"
+#include "data/databases/mean_file.h"
+#include "data/transforms/transform_check.h"
 #include "image/codec.h"
 
 namespace crema {

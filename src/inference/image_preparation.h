@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "crema/data.pb.h"
-#include "data/datum.h"
-#include "data/image_size.h"
-#include "data/random_resize.h"
-#include "data/transform.h"
+#include "data/databases/datum.h"
+#include "data/databases/image_size.h"
+#include "data/transforms/random_resize.h"
+#include "data/transforms/transform.h"
 #include "image/image.h"
 #include "image/resize.h"
 #include "inference/image_views.h"

@@ -8,8 +8,8 @@
 
 #include "compiler/selection.h"
 #include "crema/error.h"
-#include "data/ordered_work.h"
-#include "data/transform.h"
+#include "data/loaders/ordered_work.h"
+#include "data/transforms/transform.h"
 #include "graph/batch_norm_modes.h"
 #include "graph/program.h"
 #include "inference/own_images.h"

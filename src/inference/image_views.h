@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "data/image_size.h"
+#include "data/databases/image_size.h"
 
 namespace crema {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/paths.h"
-#include "data/record_source.h"
+#include "data/databases/record_source.h"
 
 namespace crema {
 

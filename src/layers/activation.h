@@ -1,9 +1,9 @@
-// Layers that are one function of single elements without learnt parameters (ops/activation.h).
+// Layers that are one function of single elements without learnt parameters (ops/activations/activation.h).
 #ifndef CREMA_LAYERS_ACTIVATION_H_
 #define CREMA_LAYERS_ACTIVATION_H_
 
 #include "crema/layer.h"
-#include "ops/activation.h"
+#include "ops/activations/activation.h"
 
 namespace crema {
 

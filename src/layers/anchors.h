@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "crema/layer.h"
-#include "ops/anchors.h"
+#include "ops/detection/anchors.h"
 
 namespace crema {
 

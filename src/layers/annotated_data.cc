@@ -7,10 +7,10 @@
 
 #include "base/number_text.h"
 #include "base/stopwatch.h"
-#include "data/annotated_loader.h"
-#include "data/transform_check.h"
+#include "data/loaders/annotated_loader.h"
+#include "data/transforms/transform_check.h"
 #include "layers/database_source.h"
-#include "ops/region_targets.h"
+#include "ops/detection/region_targets.h"
 
 namespace crema {
 

@@ -10,7 +10,7 @@
 #include "crema/layer.h"
 #include "graph/batch_norm_modes.h"
 #include "graph/filler.h"
-#include "ops/batch_norm.h"
+#include "ops/normalization/batch_norm.h"
 
 namespace crema {
 

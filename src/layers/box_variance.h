@@ -5,7 +5,7 @@
 #include <string>
 
 #include "crema/layer.h"
-#include "ops/box_formulas.h"
+#include "ops/detection/box_formulas.h"
 
 namespace crema {
 

@@ -4,7 +4,7 @@
 
 #include "crema/layer.h"
 #include "crema/tensor.h"
-#include "ops/channels.h"
+#include "ops/normalization/channels.h"
 
 namespace crema {
 

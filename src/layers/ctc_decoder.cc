@@ -1,5 +1,5 @@
-// CtcDecoder: the labels of the most probable path (ops/label_sequences.h). Bottom: scores T x N x C. Top: N x T
-// labels, those behind the last one -1.
+// CtcDecoder: the labels of the most probable path (ops/sequences/label_sequences.h). Bottom: scores T x N x C. Top: N
+// x T labels, those behind the last one -1.
 #include "crema/layer.h"
 #include "layers/label_sequences.h"
 #include "ops/operations.h"

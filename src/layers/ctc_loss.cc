@@ -1,12 +1,12 @@
-// CtcLoss: connectionist temporal classification (ops/ctc.h): the mean over sequences of -log(probability of its
-// labels). Bottoms: scores T x N x C, of which the softmax is taken, and labels N x L. Top: the loss.
+// CtcLoss: connectionist temporal classification (ops/sequences/ctc.h): the mean over sequences of -log(probability of
+// its labels). Bottoms: scores T x N x C, of which the softmax is taken, and labels N x L. Top: the loss.
 #include <string>
 
 #include "crema/layer.h"
 #include "layers/label_sequences.h"
 #include "layers/labels.h"
-#include "ops/ctc_formulas.h"
 #include "ops/operations.h"
+#include "ops/sequences/ctc_formulas.h"
 
 namespace crema {
 

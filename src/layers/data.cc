@@ -2,7 +2,7 @@
 #include <memory>
 #include <utility>
 
-#include "data/annotated_record.h"
+#include "data/databases/annotated_record.h"
 #include "layers/database_source.h"
 
 namespace crema {

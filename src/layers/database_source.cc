@@ -2,7 +2,7 @@
 
 #include "base/byte_size.h"
 #include "base/machine_memory.h"
-#include "data/record_read_ahead.h"
+#include "data/databases/record_read_ahead.h"
 
 namespace crema {
 

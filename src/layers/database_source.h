@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "data/datum_loader.h"
-#include "data/record_source.h"
+#include "data/databases/record_source.h"
+#include "data/loaders/datum_loader.h"
 #include "layers/image_source.h"
 
 namespace crema {

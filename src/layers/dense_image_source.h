@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "data/dense_image_loader.h"
+#include "data/loaders/dense_image_loader.h"
 #include "layers/image_file_source.h"
 
 namespace crema {

@@ -8,9 +8,9 @@
 
 #include "base/number_text.h"
 #include "crema/layer.h"
-#include "data/mean_file.h"
+#include "data/databases/mean_file.h"
 #include "device/device.h"
-#include "ops/detectnet_transform_formulas.h"
+#include "ops/detection/detectnet_transform_formulas.h"
 #include "ops/operations.h"
 
 namespace crema {

@@ -1,4 +1,4 @@
-// Layers that are a function of single elements, alone or several in a row (ops/elementwise_chain.h).
+// Layers that are a function of single elements, alone or several in a row (ops/activations/elementwise_chain.h).
 #ifndef CREMA_LAYERS_ELEMENTWISE_CHAIN_H_
 #define CREMA_LAYERS_ELEMENTWISE_CHAIN_H_
 
@@ -8,7 +8,7 @@
 
 #include "crema/fusion.h"
 #include "layers/activation.h"
-#include "ops/elementwise_chain.h"
+#include "ops/activations/elementwise_chain.h"
 
 namespace crema {
 

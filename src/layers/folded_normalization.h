@@ -5,7 +5,7 @@
 
 #include "crema/layer.h"
 #include "device/device.h"
-#include "ops/batch_norm.h"
+#include "ops/normalization/batch_norm.h"
 
 namespace crema {
 

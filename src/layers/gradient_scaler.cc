@@ -6,8 +6,8 @@
 
 #include "base/number_text.h"
 #include "crema/layer.h"
-#include "ops/gradient_scale.h"
 #include "ops/operations.h"
+#include "ops/updates/gradient_scale.h"
 
 namespace crema {
 

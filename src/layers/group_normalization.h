@@ -1,4 +1,4 @@
-// What LayerNorm and GroupNorm share (ops/group_norm.h).
+// What LayerNorm and GroupNorm share (ops/normalization/group_norm.h).
 #ifndef CREMA_LAYERS_GROUP_NORMALIZATION_H_
 #define CREMA_LAYERS_GROUP_NORMALIZATION_H_
 
@@ -6,7 +6,7 @@
 
 #include "crema/layer.h"
 #include "graph/filler.h"
-#include "ops/group_norm.h"
+#include "ops/normalization/group_norm.h"
 
 namespace crema {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/parallel.h"
-#include "data/hdf5_loader.h"
+#include "data/loaders/hdf5_loader.h"
 #include "layers/item_source.h"
 
 namespace crema {

@@ -2,7 +2,7 @@
 #include <memory>
 #include <utility>
 
-#include "data/image_list_loader.h"
+#include "data/loaders/image_list_loader.h"
 #include "layers/image_file_source.h"
 
 namespace crema {

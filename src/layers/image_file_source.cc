@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "data/image_list_loader.h"
-#include "data/transform_check.h"
+#include "data/loaders/image_list_loader.h"
+#include "data/transforms/transform_check.h"
 
 namespace crema {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "data/image_list.h"
+#include "data/files/image_list.h"
 #include "layers/image_source.h"
 
 namespace crema {

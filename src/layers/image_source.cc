@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "data/transform_check.h"
+#include "data/transforms/transform_check.h"
 
 namespace crema {
 

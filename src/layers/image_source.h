@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/transform.h"
+#include "data/transforms/transform.h"
 #include "layers/item_source.h"
 
 namespace crema {

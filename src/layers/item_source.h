@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "crema/layer.h"
-#include "data/item_loader.h"
-#include "data/prefetcher.h"
-#include "data/sample_order.h"
+#include "data/loaders/item_loader.h"
+#include "data/loaders/prefetcher.h"
+#include "data/loaders/sample_order.h"
 
 namespace crema {
 

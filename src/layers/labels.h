@@ -5,7 +5,7 @@
 #include <string>
 
 #include "crema/layer.h"
-#include "ops/softmax.h"
+#include "ops/losses/softmax.h"
 
 namespace crema {
 

@@ -1,10 +1,11 @@
 // LabelsequenceAccuracy: how many sequences, and labels of sequences, CtcDecoder would tell right. Bottoms: scores N x
-// T x C and labels N x L. Tops: the share of right sequences; optionally that of right labels (ops/label_sequences.h).
+// T x C and labels N x L. Tops: the share of right sequences; optionally that of right labels
+// (ops/sequences/label_sequences.h).
 #include "crema/layer.h"
 #include "layers/label_sequences.h"
 #include "layers/labels.h"
-#include "ops/ctc_formulas.h"
 #include "ops/operations.h"
+#include "ops/sequences/ctc_formulas.h"
 
 namespace crema {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "crema/layer.h"
-#include "ops/softmax.h"
+#include "ops/losses/softmax.h"
 
 namespace crema {
 

@@ -1,6 +1,7 @@
 // LSTMUnit: a step of an LSTM, in nets that are unrolled by hand. Bottoms: the cell before the step, 1 x batch x n; the
 // sums of the gates i, f, o and g, 1 x batch x 4 n, which other layers make of the input and of the hidden state; 0
-// where a sequence begins and else 1, 1 x batch. Tops: cell and hidden state, as ops/lstm.h has them. No parameters.
+// where a sequence begins and else 1, 1 x batch. Tops: cell and hidden state, as ops/sequences/lstm.h has them. No
+// parameters.
 #include <string>
 
 #include "crema/layer.h"

@@ -1,6 +1,6 @@
 // MultiLabelAccuracy: how well outputs that are each by itself yes or no are told. Bottoms: scores, and as many labels,
 // above 0 for yes, below for no, 0 for those that do not count. Top, 1 x 5 x 1 x 1: the measures of MeasureMultiLabel
-// (ops/multi_label.h). Of forks of Caffe.
+// (ops/losses/multi_label.h). Of forks of Caffe.
 #include "crema/layer.h"
 #include "layers/loss.h"
 #include "ops/operations.h"

@@ -13,8 +13,8 @@
 #include "crema/layer.h"
 #include "device/device.h"
 #include "graph/filler.h"
+#include "ops/mean_field/permutohedral_formulas.h"
 #include "ops/operations.h"
-#include "ops/permutohedral_formulas.h"
 
 namespace crema {
 

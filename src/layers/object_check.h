@@ -5,7 +5,7 @@
 #include <string>
 
 #include "crema/layer.h"
-#include "ops/object_rows.h"
+#include "ops/detection/object_rows.h"
 
 namespace crema {
 

@@ -11,7 +11,7 @@
 
 #include "crema/layer.h"
 #include "device/device.h"
-#include "ops/recurrent.h"
+#include "ops/sequences/recurrent.h"
 
 namespace crema {
 

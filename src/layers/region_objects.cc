@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "base/number_text.h"
+#include "ops/detection/region_targets_formulas.h"
 #include "ops/operations.h"
-#include "ops/region_targets_formulas.h"
 
 namespace crema {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "crema/layer.h"
-#include "ops/region_targets.h"
+#include "ops/detection/region_targets.h"
 
 namespace crema {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "crema/layer.h"
-#include "ops/channels.h"
+#include "ops/normalization/channels.h"
 
 namespace crema {
 

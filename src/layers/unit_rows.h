@@ -6,7 +6,7 @@
 
 #include "crema/layer.h"
 #include "device/device.h"
-#include "ops/normalization.h"
+#include "ops/normalization/normalization.h"
 
 namespace crema {
 

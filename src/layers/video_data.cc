@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "data/video_clip.h"
-#include "data/video_loader.h"
+#include "data/files/video_clip.h"
+#include "data/loaders/video_loader.h"
 #include "layers/image_file_source.h"
 
 namespace crema {

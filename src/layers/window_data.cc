@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/number_text.h"
-#include "data/transform_check.h"
-#include "data/window_loader.h"
+#include "data/loaders/window_loader.h"
+#include "data/transforms/transform_check.h"
 #include "layers/image_source.h"
 
 namespace crema {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "crema/layer.h"
-#include "ops/yolo.h"
+#include "ops/detection/yolo.h"
 
 namespace crema {
 

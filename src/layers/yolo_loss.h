@@ -8,7 +8,7 @@
 
 #include "crema/layer.h"
 #include "layers/object_check.h"
-#include "ops/yolo.h"
+#include "ops/detection/yolo.h"
 
 namespace crema {
 

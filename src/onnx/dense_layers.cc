@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "onnx/layer_table.h"
-#include "ops/normalization.h"
+#include "ops/normalization/normalization.h"
 
 namespace crema::onnx {
 

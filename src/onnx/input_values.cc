@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "data/mean_file.h"
+#include "data/databases/mean_file.h"
 #include "onnx/graph_writer.h"
 #include "onnx/value_names.h"
 

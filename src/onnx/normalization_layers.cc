@@ -6,7 +6,7 @@
 
 #include "layers/batch_norm_blobs.h"
 #include "onnx/layer_table.h"
-#include "ops/normalization.h"
+#include "ops/normalization/normalization.h"
 
 namespace crema::onnx {
 

@@ -6,7 +6,7 @@
 #include "import/pooled_windows.h"
 #include "onnx/operator_table.h"
 #include "onnx/window.h"
-#include "ops/pooling.h"
+#include "ops/pooling/pooling.h"
 
 namespace crema::onnx {
 

@@ -1,6 +1,6 @@
 // LSTM and RNN, whose sequences may begin anew at any step, as the second bottom says. ONNX's own operators of these
-// names cannot do that, so the steps are the body of a Scan, with the arithmetic of src/ops/lstm.h and rnn.h; whatever
-// does not depend on the step before is computed outside, for all steps at once.
+// names cannot do that, so the steps are the body of a Scan, with the arithmetic of src/ops/sequences/lstm.h and rnn.h;
+// whatever does not depend on the step before is computed outside, for all steps at once.
 #include <string>
 #include <vector>
 

@@ -8,7 +8,7 @@
 
 #include "layers/given_numbers.h"
 #include "onnx/layer_table.h"
-#include "ops/pooling.h"
+#include "ops/pooling/pooling.h"
 
 namespace crema::onnx {
 

@@ -7,18 +7,18 @@
 
 #include "base/random.h"
 #include "crema/tensor.h"
-#include "ops/detection_evaluation.h"
-#include "ops/detection_output.h"
-#include "ops/detectnet_boxes.h"
-#include "ops/detectnet_transform.h"
-#include "ops/hard_regions.h"
-#include "ops/multibox.h"
-#include "ops/object_rows.h"
-#include "ops/region_proposal.h"
-#include "ops/region_targets.h"
-#include "ops/roi_align.h"
-#include "ops/roi_pooling.h"
-#include "ops/yolo.h"
+#include "ops/detection/detection_evaluation.h"
+#include "ops/detection/detection_output.h"
+#include "ops/detection/detectnet_boxes.h"
+#include "ops/detection/detectnet_transform.h"
+#include "ops/detection/hard_regions.h"
+#include "ops/detection/multibox.h"
+#include "ops/detection/object_rows.h"
+#include "ops/detection/region_proposal.h"
+#include "ops/detection/region_targets.h"
+#include "ops/detection/yolo.h"
+#include "ops/sampling/roi_align.h"
+#include "ops/sampling/roi_pooling.h"
 
 namespace crema {
 
@@ -26,7 +26,8 @@ class DetectorOperations {
  public:
   virtual ~DetectorOperations() = default;
 
-  // --- Regions of images: ops/roi_pooling.h, ops/roi_align.h. FindBadRegion answers as FindBadLabel does. ---
+  // --- Regions of images: ops/sampling/roi_pooling.h, ops/sampling/roi_align.h. FindBadRegion answers as FindBadLabel
+  // does. ---
   virtual int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) = 0;
   virtual void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
                                  int32_t* from) = 0;
@@ -39,8 +40,8 @@ class DetectorOperations {
   virtual void RoiAlignForward(const RoiAlignProblem& problem, const float* x, const float* regions, float* y) = 0;
   virtual void RoiAlignBackward(const RoiAlignProblem& problem, const float* regions, const float* dy, float* dx) = 0;
 
-  // --- Detectors: ops/detection_output.h, ops/object_rows.h, ops/multibox.h, ops/detection_evaluation.h. FindBadObject
-  // answers as FindBadLabel does. ---
+  // --- Detectors: ops/detection/detection_output.h, ops/detection/object_rows.h, ops/detection/multibox.h,
+  // ops/detection/detection_evaluation.h. FindBadObject answers as FindBadLabel does. ---
   virtual size_t DetectionWorkspace(const DetectionProblem& problem) = 0;
   virtual void DetectObjects(const DetectionProblem& problem, const DetectionInputs& inputs, float* objects,
                              std::byte* workspace) = 0;
@@ -51,15 +52,15 @@ class DetectorOperations {
                              const float* overlap, uint64_t* rank) = 0;
   virtual void MakeMultiBoxTargets(const MultiBoxProblem& problem, const MultiBoxMatches& matches,
                                    const MultiBoxTargets& targets) = 0;
-  // ops/yolo.h. GPUs know the pass by themselves.
+  // ops/detection/yolo.h. GPUs know the pass by themselves.
   virtual void LearnYolo(const YoloLoss& loss, uint64_t pass, const float* predictions, const float* objects,
                          float* gradient, float* losses) = 0;
   virtual void DecodeYolo(const YoloGrid& grid, const float* predictions, const YoloBoxes& boxes) = 0;
   virtual void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
                                   std::byte* workspace, float* results) = 0;
 
-  // --- Detectors that propose regions: ops/region_proposal.h, ops/region_targets.h. FindBadRegionObject answers as
-  // FindBadLabel does. ---
+  // --- Detectors that propose regions: ops/detection/region_proposal.h, ops/detection/region_targets.h.
+  // FindBadRegionObject answers as FindBadLabel does. ---
   virtual size_t ProposalWorkspace(const ProposalProblem& problem) = 0;
   virtual void ProposeRegions(const ProposalProblem& problem, const ProposalInputs& inputs, float* regions,
                               float* scores, std::byte* workspace) = 0;
@@ -70,13 +71,13 @@ class DetectorOperations {
   virtual size_t RegionTargetWorkspace(const RegionTargetProblem& problem) = 0;
   virtual void MakeRegionTargets(const RegionTargetProblem& problem, const RandomStream& random, const float* proposals,
                                  const float* objects, const RegionTargets& targets, std::byte* workspace) = 0;
-  // ops/hard_regions.h.
+  // ops/detection/hard_regions.h.
   virtual size_t HardRegionWorkspace(const HardRegionProblem& problem) = 0;
   virtual void KeepHardRegions(const HardRegionProblem& problem, const HardRegionInputs& inputs, float* labels,
                                float* weights, std::byte* workspace) = 0;
 
-  // --- DetectNet: ops/detectnet_transform.h, ops/detectnet_boxes.h. FindBadDetectNetObject answers as FindBadLabel
-  // does; GPUs know the pass by themselves. ---
+  // --- DetectNet: ops/detection/detectnet_transform.h, ops/detection/detectnet_boxes.h. FindBadDetectNetObject answers
+  // as FindBadLabel does; GPUs know the pass by themselves. ---
   virtual void DrawDetectNetChanges(const DetectNetTransform& problem, const RandomStream& random,
                                     DetectNetChange* changes) = 0;
   virtual void ChangeDetectNetColors(const DetectNetTransform& problem, const DetectNetChange* changes,

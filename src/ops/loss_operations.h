@@ -8,18 +8,18 @@
 
 #include "base/random.h"
 #include "crema/tensor.h"
-#include "ops/class_centers.h"
-#include "ops/embed.h"
-#include "ops/gradient_scale.h"
-#include "ops/label_losses.h"
-#include "ops/label_margin.h"
-#include "ops/length_loss.h"
-#include "ops/lifted_structure.h"
-#include "ops/mean_discrepancy.h"
-#include "ops/mix_up.h"
-#include "ops/soft_targets.h"
-#include "ops/softmax.h"
-#include "ops/target_losses.h"
+#include "ops/arrays/embed.h"
+#include "ops/losses/class_centers.h"
+#include "ops/losses/label_losses.h"
+#include "ops/losses/label_margin.h"
+#include "ops/losses/length_loss.h"
+#include "ops/losses/lifted_structure.h"
+#include "ops/losses/mean_discrepancy.h"
+#include "ops/losses/soft_targets.h"
+#include "ops/losses/softmax.h"
+#include "ops/losses/target_losses.h"
+#include "ops/sampling/mix_up.h"
+#include "ops/updates/gradient_scale.h"
 
 namespace crema {
 
@@ -27,7 +27,7 @@ class LossOperations {
  public:
   virtual ~LossOperations() = default;
 
-  // --- Losses: ops/target_losses.h, ops/label_losses.h, ops/length_loss.h. ---
+  // --- Losses: ops/losses/target_losses.h, ops/losses/label_losses.h, ops/losses/length_loss.h. ---
   virtual void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) = 0;
   virtual void DifferenceLossTerms(const DifferenceLoss& loss, const ClassAxis& axis, const DifferenceInputs& inputs,
                                    float* terms) = 0;
@@ -63,7 +63,7 @@ class LossOperations {
   virtual void LengthLossBackward(const LengthLoss& loss, const float* value_gradient, const LengthInputs& inputs,
                                   const float* normalizer, float* da, float* db) = 0;
 
-  // --- All pairs of a batch: ops/lifted_structure.h, ops/mean_discrepancy.h. ---
+  // --- All pairs of a batch: ops/losses/lifted_structure.h, ops/losses/mean_discrepancy.h. ---
   virtual void LiftedStructureForward(const LiftedStructure& loss, const float* x, const float* label,
                                       const LiftedTape& tape, float* value) = 0;
   virtual void LiftedStructureBackward(const LiftedStructure& loss, const float* value_gradient, const float* x,
@@ -77,7 +77,7 @@ class LossOperations {
   // dx = -factor dy; GPUs know the pass by themselves.
   virtual void ReverseGradient(const GradientScale& scale, uint64_t pass, const Tensor& dy, const Tensor& dx) = 0;
 
-  // --- Embeddings: ops/label_margin.h, ops/class_centers.h. GPUs know the pass by themselves. ---
+  // --- Embeddings: ops/losses/label_margin.h, ops/losses/class_centers.h. GPUs know the pass by themselves. ---
   virtual void ApplyMargin(const LabelMargin& margin, uint64_t pass, const float* label, const float* squares,
                            float* scores, const MarginTape& tape) = 0;
   virtual void MarginGradient(const LabelMargin& margin, const float* label, const MarginTape& tape, float* gradient,
@@ -86,8 +86,8 @@ class LossOperations {
   virtual void CenterGradient(const EmbedProblem& problem, float weight, const float* factor, const float* label,
                               const float* x, const float* centers, float* gradient) = 0;
 
-  // --- Batches of mixed images, and what is learnt of them: ops/mix_up.h, ops/soft_targets.h. GPUs know the pass by
-  // themselves. FindBadTarget answers as FindBadLabel does. ---
+  // --- Batches of mixed images, and what is learnt of them: ops/sampling/mix_up.h, ops/losses/soft_targets.h. GPUs
+  // know the pass by themselves. FindBadTarget answers as FindBadLabel does. ---
   virtual void DrawMixes(const MixUpProblem& problem, const RandomStream& random, ImageMix* mixes) = 0;
   virtual void MixImages(const MixUpProblem& problem, const ImageMix* mixes, const Tensor& x, const Tensor& y) = 0;
   virtual void MixLabels(const MixUpProblem& problem, const ImageMix* mixes, const float* label, float* target) = 0;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "crema/parameter_layout.h"
-#include "ops/activation.h"
+#include "ops/activations/activation.h"
 
 namespace crema::onednn {
 

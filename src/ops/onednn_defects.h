@@ -4,9 +4,9 @@
 #ifndef CREMA_OPS_ONEDNN_DEFECTS_H_
 #define CREMA_OPS_ONEDNN_DEFECTS_H_
 
-#include "ops/batched_product.h"
-#include "ops/convolution.h"
-#include "ops/inner_product.h"
+#include "ops/convolution/convolution.h"
+#include "ops/matrices/batched_product.h"
+#include "ops/matrices/inner_product.h"
 #include "ops/onednn.h"
 
 namespace crema::onednn {

@@ -5,12 +5,12 @@
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "base/parallel.h"
+#include "ops/activations/rectified_rows.h"
+#include "ops/arrays/elementwise.h"
+#include "ops/arrays/maximum.h"
+#include "ops/arrays/vector_math.h"
 #include "ops/cpu_losses.h"
-#include "ops/elementwise.h"
-#include "ops/maximum.h"
-#include "ops/rectified_rows.h"
 #include "ops/reorder.h"
-#include "ops/vector_math.h"
 
 namespace crema {
 

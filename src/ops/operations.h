@@ -15,46 +15,46 @@
 #include "base/random.h"
 #include "crema/tensor.h"
 #include "device/device.h"
-#include "ops/activation.h"
-#include "ops/arg_max.h"
-#include "ops/axis_permutation.h"
-#include "ops/batch_norm.h"
-#include "ops/batched_product.h"
-#include "ops/bias.h"
-#include "ops/box.h"
-#include "ops/channel_length.h"
-#include "ops/channel_peaks.h"
-#include "ops/channels.h"
-#include "ops/classification.h"
-#include "ops/convolution.h"
-#include "ops/correlation.h"
-#include "ops/ctc.h"
-#include "ops/deformable_im2col.h"
+#include "ops/activations/activation.h"
+#include "ops/activations/elementwise_chain.h"
+#include "ops/activations/prelu.h"
+#include "ops/arrays/arg_max.h"
+#include "ops/arrays/axis_permutation.h"
+#include "ops/arrays/box.h"
+#include "ops/arrays/embed.h"
+#include "ops/arrays/reduction.h"
+#include "ops/convolution/convolution.h"
+#include "ops/convolution/correlation.h"
+#include "ops/convolution/deformable_im2col.h"
+#include "ops/convolution/im2col.h"
 #include "ops/detector_operations.h"
-#include "ops/elementwise_chain.h"
-#include "ops/embed.h"
-#include "ops/group_norm.h"
-#include "ops/im2col.h"
-#include "ops/inner_product.h"
-#include "ops/interpolation.h"
 #include "ops/kernel_choice.h"
-#include "ops/label_sequences.h"
 #include "ops/loss_operations.h"
-#include "ops/lrn.h"
-#include "ops/lstm.h"
-#include "ops/mean_field.h"
-#include "ops/multi_label.h"
-#include "ops/normalization.h"
-#include "ops/pooling.h"
-#include "ops/prelu.h"
-#include "ops/reduction.h"
-#include "ops/resampling.h"
-#include "ops/rnn.h"
-#include "ops/segmentation.h"
-#include "ops/softmax.h"
-#include "ops/spatial_transform.h"
-#include "ops/unpooling.h"
-#include "ops/update.h"
+#include "ops/losses/classification.h"
+#include "ops/losses/multi_label.h"
+#include "ops/losses/segmentation.h"
+#include "ops/losses/softmax.h"
+#include "ops/matrices/batched_product.h"
+#include "ops/matrices/inner_product.h"
+#include "ops/mean_field/mean_field.h"
+#include "ops/normalization/batch_norm.h"
+#include "ops/normalization/bias.h"
+#include "ops/normalization/channel_length.h"
+#include "ops/normalization/channel_peaks.h"
+#include "ops/normalization/channels.h"
+#include "ops/normalization/group_norm.h"
+#include "ops/normalization/lrn.h"
+#include "ops/normalization/normalization.h"
+#include "ops/pooling/pooling.h"
+#include "ops/pooling/unpooling.h"
+#include "ops/sampling/interpolation.h"
+#include "ops/sampling/resampling.h"
+#include "ops/sampling/spatial_transform.h"
+#include "ops/sequences/ctc.h"
+#include "ops/sequences/label_sequences.h"
+#include "ops/sequences/lstm.h"
+#include "ops/sequences/rnn.h"
+#include "ops/updates/update.h"
 
 namespace crema {
 
@@ -87,11 +87,11 @@ class Operations : public DetectorOperations, public LossOperations {
   virtual void SumRelu(const Tensor& a, const Tensor& b, const Tensor& y) = 0;
   // dx = dy * y / x
   virtual void QuotientGradient(const Tensor& dy, const Tensor& y, const Tensor& x, const Tensor& dx) = 0;
-  // ops/maximum.h.
+  // ops/arrays/maximum.h.
   virtual void MaximumOfTwo(const Tensor& a, const Tensor& b, const Tensor& y, uint8_t* from) = 0;
   virtual void MaximumWith(const Tensor& x, uint8_t index, const Tensor& y, uint8_t* from) = 0;
   virtual void MaximumBackward(const Tensor& dy, const uint8_t* from, uint8_t index, const Tensor& dx) = 0;
-  // ops/elementwise_chain.h.
+  // ops/activations/elementwise_chain.h.
   virtual void ChainForward(const ElementwiseChain& chain, std::span<const RandomStream> streams, const Tensor& x,
                             const Tensor& y, uint32_t* masks) = 0;
   virtual void ChainForwardWithBias(const ElementwiseChain& chain, std::span<const RandomStream> streams,
@@ -103,7 +103,7 @@ class Operations : public DetectorOperations, public LossOperations {
   virtual void Copy(const void* from, void* to, size_t bytes) = 0;
   // `rows` rows of `width` bytes.
   virtual void CopyRows(int64_t rows, int64_t width, ByteRows from, MutableByteRows to) = 0;
-  // ops/rectified_rows.h; widths and strides count bytes all the same, of numbers of that type.
+  // ops/activations/rectified_rows.h; widths and strides count bytes all the same, of numbers of that type.
   virtual void CopyRectified(DType dtype, int64_t rows, int64_t width, ByteRows from, MutableByteRows to) = 0;
   virtual void CopyRectifiedGradient(DType dtype, int64_t rows, int64_t width, ByteRows gradient, ByteRows rectified,
                                      MutableByteRows to) = 0;
@@ -111,13 +111,13 @@ class Operations : public DetectorOperations, public LossOperations {
   virtual void CopyIn(const Box& box, const float* part, float* whole) = 0;
   // ops/reorder.h.
   virtual void Reorder(const Tensor& from, const Tensor& to) = 0;
-  // ops/axis_permutation.h, between tensors of one type.
+  // ops/arrays/axis_permutation.h, between tensors of one type.
   virtual void PermuteAxes(const AxisPermutation& permutation, const Tensor& from, const Tensor& to) = 0;
   virtual void ReverseAxis(const AxisReversal& reversal, const float* x, float* y) = 0;
-  // ops/im2col.h.
+  // ops/convolution/im2col.h.
   virtual void Im2col(const Im2colProblem& problem, const float* image, float* columns) = 0;
   virtual void Col2im(const Im2colProblem& problem, const float* columns, float* image) = 0;
-  // ops/deformable_im2col.h.
+  // ops/convolution/deformable_im2col.h.
   virtual void DeformableIm2col(const DeformableIm2colProblem& problem, const float* image, const float* offsets,
                                 const float* factors, float* columns) = 0;
   virtual size_t DeformableCol2imWorkspace(const DeformableIm2colProblem& problem) = 0;
@@ -132,11 +132,11 @@ class Operations : public DetectorOperations, public LossOperations {
   virtual void Axpy(int64_t n, float a, const float* x, float* y) = 0;
   virtual void AddBias(const BiasExtents& extents, const float* x, const float* bias, float* y) = 0;
   virtual void SumToBias(const BiasExtents& extents, const float* dy, float* gradient) = 0;
-  // ops/reduction.h.
+  // ops/arrays/reduction.h.
   virtual void Reduce(const Reduction& reduction, const float* x, float* y) = 0;
   virtual void ReduceGradient(const Reduction& reduction, const float* dy, const float* x, float* dx) = 0;
 
-  // --- By channel: ops/channels.h, ops/batch_norm.h, ops/prelu.h. ---
+  // --- By channel: ops/normalization/channels.h, ops/normalization/batch_norm.h, ops/activations/prelu.h. ---
   virtual size_t ChannelWorkspace(const ChannelGrid& grid) = 0;
   virtual void ChannelAffine(const ChannelGrid& grid, const crema::ChannelAffine& map, std::byte* workspace) = 0;
   virtual void ChannelGradientSums(const ChannelGrid& grid, const ChannelGradient& g, const void* x, const float* mean,
@@ -156,7 +156,7 @@ class Operations : public DetectorOperations, public LossOperations {
   virtual void PreluBackward(const ChannelGrid& grid, const void* x, const float* slope, const void* dy, void* dx,
                              float* slope_gradient, std::byte* workspace) = 0;
 
-  // --- Classes: ops/softmax.h, ops/classification.h. ---
+  // --- Classes: ops/losses/softmax.h, ops/losses/classification.h. ---
   virtual void SoftmaxForward(const ClassAxis& axis, const float* x, float* y) = 0;
   virtual void SoftmaxBackward(const ClassAxis& axis, const float* y, const float* dy, float* dx) = 0;
   virtual void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label,
@@ -172,15 +172,15 @@ class Operations : public DetectorOperations, public LossOperations {
   // A GPU answers -1 and remembers: Gpu::TakeFault tells when the pass is over.
   virtual int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t labels, const float* label) = 0;
   virtual int64_t FindBadIndex(const EmbedProblem& problem, const float* index) = 0;
-  // ops/arg_max.h.
+  // ops/arrays/arg_max.h.
   virtual void ArgMax(const ArgMaxProblem& problem, const float* x, float* y) = 0;
-  // ops/segmentation.h.
+  // ops/losses/segmentation.h.
   virtual void CountPixels(const PixelCounting& counting, const float* scores, const float* label,
                            const ClassPixels* before, ClassPixels* after, std::byte* workspace) = 0;
   virtual void MeasureSegmentation(int64_t classes, const ClassPixels* pixels, float* measures) = 0;
   virtual void MeasureClass(const ClassPixels* pixels, float* measures) = 0;
 
-  // --- Tables, sequences: ops/embed.h, ops/lstm.h. ---
+  // --- Tables, sequences: ops/arrays/embed.h, ops/sequences/lstm.h. ---
   virtual void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias,
                             float* y) = 0;
   // Scratch bytes of EmbedBackward; 0 on the CPU.
@@ -198,7 +198,7 @@ class Operations : public DetectorOperations, public LossOperations {
                                float* output) = 0;
   virtual void LstmUnitBackward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, const float* cell,
                                 const float* output, float* cell_before_gradient, float* sums_gradient) = 0;
-  // ops/rnn.h.
+  // ops/sequences/rnn.h.
   virtual int64_t RnnForwardWorkspace(const RnnProblem& problem) = 0;
   virtual int64_t RnnBackwardWorkspace(const RnnProblem& problem) = 0;
   virtual void RnnForward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
@@ -207,8 +207,8 @@ class Operations : public DetectorOperations, public LossOperations {
                            const RnnTape& tape, const RnnOutput& output, const RnnGradients& gradients,
                            float* workspace) = 0;
 
-  // --- Each record by itself: ops/normalization.h, ops/group_norm.h, ops/channel_length.h,
-  // ops/channel_peaks.h. ---
+  // --- Each record by itself: ops/normalization/normalization.h, ops/normalization/group_norm.h,
+  // ops/normalization/channel_length.h, ops/normalization/channel_peaks.h. ---
   virtual void MvnForward(const MvnProblem& problem, const float* x, float* y, float* inverse) = 0;
   virtual void MvnBackward(const MvnProblem& problem, const float* y, const float* inverse, const float* dy,
                            float* dx) = 0;
@@ -228,7 +228,8 @@ class Operations : public DetectorOperations, public LossOperations {
                                      float* dx) = 0;
   virtual void ExpBelowPeak(const ClassAxis& axis, const float* x, float* y) = 0;
 
-  // --- Sequences of labels: ops/ctc.h, ops/label_sequences.h. FindBadSequence answers as FindBadLabel does. ---
+  // --- Sequences of labels: ops/sequences/ctc.h, ops/sequences/label_sequences.h. FindBadSequence answers as
+  // FindBadLabel does. ---
   virtual int64_t FindBadSequence(const CtcProblem& problem, const float* labels) = 0;
   virtual size_t CtcForwardWorkspace(const CtcProblem& problem) = 0;
   virtual size_t CtcBackwardWorkspace(const CtcProblem& problem) = 0;
@@ -241,8 +242,8 @@ class Operations : public DetectorOperations, public LossOperations {
   virtual void CompareSequences(const SequenceComparison& comparison, const float* sequences, const float* labels,
                                 float* right, float* labels_right, std::byte* workspace) = 0;
 
-  // --- Sizes of images, and maps of them: ops/interpolation.h, ops/resampling.h, ops/unpooling.h,
-  // ops/spatial_transform.h. ---
+  // --- Sizes of images, and maps of them: ops/sampling/interpolation.h, ops/sampling/resampling.h,
+  // ops/pooling/unpooling.h, ops/sampling/spatial_transform.h. ---
   virtual void InterpolationForward(const Interpolation& problem, const float* x, float* y) = 0;
   virtual void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) = 0;
   virtual size_t ResamplingWorkspace(const Resampling& problem) = 0;
@@ -255,14 +256,14 @@ class Operations : public DetectorOperations, public LossOperations {
   virtual size_t SpatialTransformWorkspace(const SpatialTransform& problem) = 0;
   virtual void SpatialTransformBackward(const SpatialTransform& problem, const float* x, const float* theta,
                                         const float* dy, float* dx, float* dtheta, std::byte* workspace) = 0;
-  // ops/correlation.h.
+  // ops/convolution/correlation.h.
   virtual size_t CorrelationWorkspace(const CorrelationProblem& problem) = 0;
   virtual void CorrelationForward(const CorrelationProblem& problem, const float* first, const float* second, float* y,
                                   std::byte* workspace) = 0;
   virtual void CorrelationBackward(const CorrelationProblem& problem, const float* first, const float* second,
                                    const float* dy, float* first_gradient, float* second_gradient,
                                    std::byte* workspace) = 0;
-  // ops/mean_field.h.
+  // ops/mean_field/mean_field.h.
   virtual MeanFieldMemory MeanFieldMemoryOf(const MeanField& problem, bool keeps) = 0;
   virtual void MakeSpatialLattice(const MeanField& problem, std::byte* lattice, std::byte* workspace) = 0;
   virtual void MeanFieldForward(const MeanField& problem, const MeanFieldInputs& inputs,

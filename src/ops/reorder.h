@@ -3,7 +3,7 @@
 #define CREMA_OPS_REORDER_H_
 
 #include "crema/tensor.h"
-#include "ops/axis_permutation.h"
+#include "ops/arrays/axis_permutation.h"
 
 namespace crema {
 

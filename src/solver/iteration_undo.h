@@ -10,7 +10,7 @@
 #include "device/device.h"
 #include "solver/loss_window.h"
 #include "solver/moving_state.h"
-#include "solver/rates.h"
+#include "solver/rules/rates.h"
 
 namespace crema {
 

@@ -12,9 +12,9 @@
 #include "base/placeholder.h"
 #include "base/trimmed.h"
 #include "compiler/selection.h"
-#include "solver/hogwild.h"
-#include "solver/prefix_files.h"
-#include "solver/updater.h"
+#include "solver/ranks/hogwild.h"
+#include "solver/rules/updater.h"
+#include "solver/snapshots/prefix_files.h"
 
 namespace crema {
 

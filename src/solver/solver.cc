@@ -13,8 +13,8 @@
 #include "graph/program.h"
 #include "runtime/refuse_inputs.h"
 #include "schema/weights_files.h"
-#include "solver/epochs.h"
-#include "solver/likely_mistakes.h"
+#include "solver/checks/epochs.h"
+#include "solver/checks/likely_mistakes.h"
 #include "solver/nets.h"
 #include "solver/solver_impl.h"
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "graph/program.h"
-#include "solver/likely_mistakes.h"
-#include "solver/snapshot.h"
+#include "solver/checks/likely_mistakes.h"
+#include "solver/snapshots/snapshot.h"
 #include "solver/solver_impl.h"
 #include "solver/test_outputs.h"
 

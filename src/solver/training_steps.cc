@@ -11,7 +11,7 @@
 #include "device/host_copies.h"
 #include "graph/program.h"
 #include "ops/operations.h"
-#include "solver/plain_update.h"
+#include "solver/rules/plain_update.h"
 #include "solver/shown_outputs.h"
 #include "solver/solver_impl.h"
 #include "solver/statistics.h"

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "crema/cluster.pb.h"
+#include "crema/distributed.pb.h"
 #include "crema/solver.h"
 
 namespace crema {

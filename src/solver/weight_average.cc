@@ -5,7 +5,7 @@
 
 #include "device/host_copies.h"
 #include "ops/operations.h"
-#include "solver/snapshot.h"
+#include "solver/snapshots/snapshot.h"
 
 namespace crema {
 

@@ -8,7 +8,7 @@
 #include "compiler/compiler.h"
 #include "crema/fusion.h"
 #include "device/device.h"
-#include "ops/bfloat16.h"
+#include "ops/arrays/bfloat16.h"
 #include "report/dump.h"
 
 namespace crema {

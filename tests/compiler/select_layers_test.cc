@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "compiler/small_nets.h"
-#include "ops/bfloat16.h"
+#include "ops/arrays/bfloat16.h"
 #include "schema/types_of_forks.h"
 
 namespace crema::testing_compiler {

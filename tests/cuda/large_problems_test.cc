@@ -7,7 +7,7 @@
 #include "crema/error.h"
 #include "device/gpu.h"
 #include "ops/comparison.h"
-#include "ops/multibox_formulas.h"
+#include "ops/detection/multibox_formulas.h"
 #include "ops/operations.h"
 
 namespace crema {

@@ -1,5 +1,5 @@
 // Choices between kernels that several processes make, of which one file remembers the first.
-#include "cuda/choice_file.h"
+#include "cuda/device/choice_file.h"
 
 #include <gtest/gtest.h>
 

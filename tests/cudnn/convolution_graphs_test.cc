@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "cuda/cudnn_convolution_graphs.h"
+#include "cuda/convolution/cudnn_convolution_graphs.h"
 
 namespace crema::cuda {
 namespace {

@@ -6,13 +6,13 @@
 #include <new>
 
 #include "crema/annotation.pb.h"
-#include "data/annotated_loader.h"
 #include "data/data_testing.h"
-#include "data/datum_loader.h"
-#include "data/image_list_loader.h"
 #include "data/image_testing.h"
-#include "data/prefetcher.h"
-#include "data/video_loader.h"
+#include "data/loaders/annotated_loader.h"
+#include "data/loaders/datum_loader.h"
+#include "data/loaders/image_list_loader.h"
+#include "data/loaders/prefetcher.h"
+#include "data/loaders/video_loader.h"
 #include "data/video_testing.h"
 
 namespace {

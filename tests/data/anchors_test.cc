@@ -1,4 +1,4 @@
-#include "data/anchors.h"
+#include "data/transforms/anchors.h"
 
 #include <gtest/gtest.h>
 

@@ -3,10 +3,10 @@
 #include <limits>
 
 #include "crema/annotation.pb.h"
-#include "data/annotated_record.h"
 #include "data/data_testing.h"
+#include "data/databases/annotated_record.h"
+#include "data/databases/record_source.h"
 #include "data/image_testing.h"
-#include "data/record_source.h"
 #include "data/source_driver.h"
 
 namespace crema {

@@ -1,4 +1,4 @@
-#include "data/annotated_transform.h"
+#include "data/transforms/annotated_transform.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "data/image_testing.h"
-#include "data/part_sampler.h"
+#include "data/transforms/part_sampler.h"
 
 namespace crema {
 namespace {

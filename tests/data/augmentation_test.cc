@@ -10,7 +10,7 @@
 #include "data/augmentation_testing.h"
 #include "data/data_testing.h"
 #include "data/image_testing.h"
-#include "data/transform.h"
+#include "data/transforms/transform.h"
 
 namespace crema {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "data/transform.h"
+#include "data/transforms/transform.h"
 
 namespace crema::testing {
 

@@ -9,7 +9,7 @@
 
 #include "crema/net.h"
 #include "data/data_testing.h"
-#include "data/prefetcher.h"
+#include "data/loaders/prefetcher.h"
 
 namespace crema {
 namespace {

@@ -1,11 +1,11 @@
-#include "data/class_names.h"
+#include "data/files/class_names.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "data/data_testing.h"
-#include "data/dataset_writer.h"
+#include "data/databases/dataset_writer.h"
 #include "temporary_folder.h"
 
 namespace crema {

@@ -1,4 +1,4 @@
-#include "data/color_distortion.h"
+#include "data/transforms/color_distortion.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>

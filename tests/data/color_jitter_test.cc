@@ -1,4 +1,4 @@
-#include "data/color_jitter.h"
+#include "data/transforms/color_jitter.h"
 
 #include <gtest/gtest.h>
 

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "crema/annotation.pb.h"
-#include "data/annotation_file.h"
-#include "data/convert_annotated.h"
+#include "data/convert/convert_annotated.h"
 #include "data/convert_testing.h"
+#include "data/files/annotation_file.h"
 #include "data/image_testing.h"
 
 namespace crema {

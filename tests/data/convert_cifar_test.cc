@@ -1,4 +1,4 @@
-#include "data/convert_cifar.h"
+#include "data/convert/convert_cifar.h"
 
 #include <gtest/gtest.h>
 

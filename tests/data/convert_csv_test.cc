@@ -1,4 +1,4 @@
-#include "data/convert_csv.h"
+#include "data/convert/convert_csv.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

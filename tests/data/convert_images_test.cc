@@ -1,4 +1,4 @@
-#include "data/convert_images.h"
+#include "data/convert/convert_images.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "data/convert_kitti.h"
+#include "data/convert/convert_kitti.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

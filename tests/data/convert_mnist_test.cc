@@ -1,4 +1,4 @@
-#include "data/convert_mnist.h"
+#include "data/convert/convert_mnist.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -10,9 +10,9 @@
 
 #include "data/convert_testing.h"
 #include "data/data_testing.h"
-#include "data/datum.h"
-#include "data/idx_file.h"
-#include "data/record_source.h"
+#include "data/databases/datum.h"
+#include "data/databases/record_source.h"
+#include "data/files/idx_file.h"
 
 namespace crema {
 namespace {

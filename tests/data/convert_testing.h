@@ -11,10 +11,10 @@
 
 #include "base/progress_line.h"
 #include "crema/data.pb.h"
-#include "data/convert_images.h"
+#include "data/convert/convert_images.h"
 #include "data/data_testing.h"
-#include "data/image_folder.h"
-#include "data/record_source.h"
+#include "data/databases/record_source.h"
+#include "data/files/image_folder.h"
 #include "image/codec.h"
 
 namespace crema::testing {

@@ -1,4 +1,4 @@
-#include "data/convert_text.h"
+#include "data/convert/convert_text.h"
 
 #include <gtest/gtest.h>
 

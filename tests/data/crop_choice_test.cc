@@ -1,5 +1,5 @@
 // Crops at fixed places and of several sizes.
-#include "data/crop_choice.h"
+#include "data/transforms/crop_choice.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>

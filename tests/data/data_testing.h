@@ -15,7 +15,7 @@
 
 #include "crema/data.pb.h"
 #include "crema/error.h"
-#include "data/lmdb_writer.h"
+#include "data/databases/lmdb_writer.h"
 #include "errors.h"
 #include "files.h"
 #include "temporary_folder.h"

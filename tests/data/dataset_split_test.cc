@@ -1,4 +1,4 @@
-#include "data/dataset_split.h"
+#include "data/databases/dataset_split.h"
 
 #include <gtest/gtest.h>
 

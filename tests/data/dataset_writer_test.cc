@@ -1,4 +1,4 @@
-#include "data/dataset_writer.h"
+#include "data/databases/dataset_writer.h"
 
 #include <gtest/gtest.h>
 #include <sys/inotify.h>

@@ -4,10 +4,10 @@
 #include <thread>
 
 #include "data/data_testing.h"
-#include "data/datum_loader.h"
-#include "data/encoded_image.h"
 #include "data/image_testing.h"
-#include "data/prefetcher.h"
+#include "data/loaders/datum_loader.h"
+#include "data/loaders/encoded_image.h"
+#include "data/loaders/prefetcher.h"
 
 namespace crema {
 namespace {

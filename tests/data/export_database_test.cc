@@ -1,5 +1,5 @@
 // Databases of images with objects as files to look at. What others become is in inspect_database_test.cc.
-#include "data/export_database.h"
+#include "data/databases/export_database.h"
 
 #include <gtest/gtest.h>
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "data/annotated_transform.h"
 #include "data/augmentation_testing.h"
 #include "data/image_testing.h"
-#include "data/transform.h"
-#include "data/transform_check.h"
+#include "data/transforms/annotated_transform.h"
+#include "data/transforms/transform.h"
+#include "data/transforms/transform_check.h"
 
 namespace crema {
 namespace {

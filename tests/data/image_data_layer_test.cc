@@ -7,9 +7,9 @@
 
 #include "crema/files.h"
 #include "data/data_testing.h"
-#include "data/image_folder.h"
-#include "data/image_list_loader.h"
+#include "data/files/image_folder.h"
 #include "data/image_testing.h"
+#include "data/loaders/image_list_loader.h"
 #include "data/real_layers.h"
 #include "data/source_driver.h"
 #include "source_folder.h"

@@ -1,10 +1,10 @@
-#include "data/image_folder.h"
+#include "data/files/image_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "data/convert_images.h"
+#include "data/convert/convert_images.h"
 #include "data/convert_testing.h"
 #include "data/image_testing.h"
 #include "temporary_folder.h"

@@ -8,7 +8,7 @@
 #include "crema/blob.pb.h"
 #include "data/data_testing.h"
 #include "data/image_testing.h"
-#include "data/transform.h"
+#include "data/transforms/transform.h"
 
 namespace crema {
 namespace {

@@ -1,16 +1,16 @@
-#include "data/inspect_database.h"
+#include "data/databases/inspect_database.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "crema/annotation.pb.h"
-#include "data/convert_images.h"
+#include "data/convert/convert_images.h"
 #include "data/convert_testing.h"
-#include "data/export_database.h"
-#include "data/image_folder.h"
-#include "data/image_statistics.h"
-#include "data/mean_file.h"
+#include "data/databases/export_database.h"
+#include "data/databases/image_statistics.h"
+#include "data/databases/mean_file.h"
+#include "data/files/image_folder.h"
 
 namespace crema {
 namespace {

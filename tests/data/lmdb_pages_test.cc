@@ -1,5 +1,5 @@
 // Damaged LMDBs: every one is reported, none ends the process.
-#include "data/lmdb_pages.h"
+#include "data/databases/lmdb_pages.h"
 
 #include <gtest/gtest.h>
 #include <lmdb.h>
@@ -9,8 +9,8 @@
 #include <random>
 
 #include "data/data_testing.h"
+#include "data/databases/record_source.h"
 #include "data/lmdb_testing.h"
-#include "data/record_source.h"
 
 namespace crema {
 namespace {

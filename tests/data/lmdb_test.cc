@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "data/data_testing.h"
+#include "data/databases/lmdb_writer.h"
+#include "data/databases/record_source.h"
 #include "data/lmdb_testing.h"
-#include "data/lmdb_writer.h"
-#include "data/record_source.h"
 
 namespace crema {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/lmdb_writer.h"
+#include "data/databases/lmdb_writer.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -8,8 +8,8 @@
 
 #include "base/atomic_file.h"
 #include "data/data_testing.h"
+#include "data/databases/record_source.h"
 #include "data/lmdb_testing.h"
-#include "data/record_source.h"
 
 namespace crema {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/ordered_work.h"
+#include "data/loaders/ordered_work.h"
 
 #include <gtest/gtest.h>
 

@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include "data/convert_csv.h"
-#include "data/convert_images.h"
-#include "data/convert_mnist.h"
+#include "data/convert/convert_csv.h"
+#include "data/convert/convert_images.h"
+#include "data/convert/convert_mnist.h"
 #include "data/convert_testing.h"
-#include "data/export_database.h"
-#include "data/image_folder.h"
+#include "data/databases/export_database.h"
+#include "data/files/image_folder.h"
 
 namespace crema {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/prefetcher.h"
+#include "data/loaders/prefetcher.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 
 #include "data/data_testing.h"
-#include "data/datum_loader.h"
+#include "data/loaders/datum_loader.h"
 
 namespace crema {
 namespace {

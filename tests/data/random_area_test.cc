@@ -1,4 +1,4 @@
-#include "data/random_area.h"
+#include "data/transforms/random_area.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "data/random_resize.h"
+#include "data/transforms/random_resize.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "crema/blob.pb.h"
 #include "crema/error.h"
 #include "data/data_testing.h"
-#include "data/transform.h"
+#include "data/transforms/transform.h"
 
 namespace crema {
 namespace {

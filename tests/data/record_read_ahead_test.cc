@@ -1,4 +1,4 @@
-#include "data/record_read_ahead.h"
+#include "data/databases/record_read_ahead.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/data_testing.h"
-#include "data/datum.h"
+#include "data/databases/datum.h"
 #include "data/image_testing.h"
 #include "data/source_driver.h"
 

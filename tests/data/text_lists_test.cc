@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include "data/annotation_file.h"
 #include "data/convert_testing.h"
-#include "data/hdf5_files.h"
-#include "data/image_list.h"
-#include "data/kitti_labels.h"
-#include "data/vocabulary.h"
-#include "data/window_file.h"
+#include "data/files/annotation_file.h"
+#include "data/files/hdf5_files.h"
+#include "data/files/image_list.h"
+#include "data/files/kitti_labels.h"
+#include "data/files/vocabulary.h"
+#include "data/files/window_file.h"
 #include "errors.h"
 
 namespace crema {

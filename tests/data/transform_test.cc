@@ -1,4 +1,4 @@
-#include "data/transform.h"
+#include "data/transforms/transform.h"
 
 #include <gtest/gtest.h>
 

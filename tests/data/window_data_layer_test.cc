@@ -6,13 +6,13 @@
 
 #include "crema/files.h"
 #include "data/data_testing.h"
+#include "data/databases/mean_file.h"
 #include "data/image_testing.h"
-#include "data/mean_file.h"
-#include "data/prefetcher.h"
+#include "data/loaders/prefetcher.h"
+#include "data/loaders/window_loader.h"
 #include "data/real_layers.h"
 #include "data/source_driver.h"
-#include "data/window_loader.h"
-#include "distributed/data_fingerprint.h"
+#include "distributed/training/data_fingerprint.h"
 #include "source_folder.h"
 
 namespace crema {

@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "distributed/coordinator_fixture.h"
-#include "distributed/inquiry.h"
-#include "distributed/worker_account.h"
+#include "distributed/protocol/worker_account.h"
+#include "distributed/sockets/inquiry.h"
 
 namespace crema {
 namespace {

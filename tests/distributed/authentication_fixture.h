@@ -13,10 +13,10 @@
 #include <zmq.hpp>
 
 #include "crema/error.h"
-#include "distributed/authentication.h"
-#include "distributed/handshake.h"
 #include "distributed/key_folder.h"
-#include "distributed/self_test.h"
+#include "distributed/security/authentication.h"
+#include "distributed/security/self_test.h"
+#include "distributed/sockets/handshake.h"
 #include "errors.h"
 
 namespace crema::testing_distributed {

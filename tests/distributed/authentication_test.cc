@@ -1,5 +1,5 @@
 // Who gets through to a socket.
-#include "distributed/authentication.h"
+#include "distributed/security/authentication.h"
 
 #include <gtest/gtest.h>
 

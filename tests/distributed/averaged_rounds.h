@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "distributed/averaging/peer_averaging.h"
 #include "distributed/contributions.h"
-#include "distributed/peer_averaging.h"
 
 namespace crema {
 

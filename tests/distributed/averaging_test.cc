@@ -1,4 +1,4 @@
-#include "distributed/averaging.h"
+#include "distributed/averaging/averaging.h"
 
 #include <gtest/gtest.h>
 

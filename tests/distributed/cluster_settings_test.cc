@@ -1,9 +1,9 @@
-#include "distributed/cluster_settings.h"
+#include "distributed/training/cluster_settings.h"
 
 #include <gtest/gtest.h>
 
 #include "crema/error.h"
-#include "distributed/coordinate.h"
+#include "distributed/training/coordinate.h"
 
 namespace crema {
 namespace {

@@ -6,7 +6,7 @@
 #include <bit>
 #include <numeric>
 
-#include "distributed/codec.h"
+#include "distributed/codecs/codec.h"
 #include "distributed/values.h"
 
 namespace crema {

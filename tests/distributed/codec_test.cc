@@ -1,4 +1,4 @@
-#include "distributed/codec.h"
+#include "distributed/codecs/codec.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

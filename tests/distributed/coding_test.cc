@@ -1,4 +1,4 @@
-#include "distributed/coding.h"
+#include "distributed/codecs/coding.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 
 #include "base/random.h"
-#include "distributed/averaging.h"
+#include "distributed/averaging/averaging.h"
 
 namespace crema {
 namespace {

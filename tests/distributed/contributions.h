@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "distributed/averaging.h"
+#include "distributed/averaging/averaging.h"
 
 namespace crema {
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "crema/error.h"
-#include "distributed/coordinator.h"
-#include "distributed/digest.h"
-#include "distributed/protocol_version.h"
+#include "distributed/journal/digest.h"
+#include "distributed/protocol/coordinator.h"
+#include "distributed/protocol/protocol_version.h"
 #include "distributed/simulated_training.h"
 
 namespace crema {

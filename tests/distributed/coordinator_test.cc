@@ -1,5 +1,5 @@
 // The coordinator, spoken to by hand.
-#include "distributed/coordinator.h"
+#include "distributed/protocol/coordinator.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which data the workers of a training on several machines read.
-#include "distributed/data_fingerprint.h"
+#include "distributed/training/data_fingerprint.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "distributed/averaging.h"
+#include "distributed/averaging/averaging.h"
 #include "distributed/contributions.h"
 
 namespace crema {

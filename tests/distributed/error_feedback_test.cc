@@ -1,4 +1,4 @@
-#include "distributed/error_feedback.h"
+#include "distributed/codecs/error_feedback.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "distributed/exchange_detour.h"
+#include "distributed/protocol/exchange_detour.h"
 
 #include <gtest/gtest.h>
 

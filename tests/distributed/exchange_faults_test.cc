@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/random.h"
-#include "distributed/exchange.h"
+#include "distributed/exchange/exchange.h"
 #include "distributed/exchange_math.h"
 
 namespace crema {

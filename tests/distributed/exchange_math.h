@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "distributed/exchange.h"
+#include "distributed/exchange/exchange.h"
 
 namespace crema {
 

@@ -1,4 +1,4 @@
-#include "distributed/exchange.h"
+#include "distributed/exchange/exchange.h"
 
 #include <gtest/gtest.h>
 

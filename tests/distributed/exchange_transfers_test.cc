@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "distributed/exchange.h"
+#include "distributed/exchange/exchange.h"
 #include "distributed/exchange_math.h"
 
 namespace crema {

@@ -1,4 +1,4 @@
-#include "distributed/frame.h"
+#include "distributed/sockets/frame.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 
 #include "crema/error.h"
 #include "distributed/contributions.h"
-#include "distributed/solver_layout.h"
+#include "distributed/training/solver_layout.h"
 #include "files.h"
 #include "solver/data_parallel_test.h"
 #include "solver/training_steps.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "distributed/payload.h"
+#include "distributed/protocol/payload.h"
 
 namespace crema {
 

@@ -8,9 +8,9 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "distributed/environment.h"
 #include "distributed/peer_sockets_fixture.h"
-#include "distributed/sockets.h"
+#include "distributed/protocol/environment.h"
+#include "distributed/sockets/sockets.h"
 
 namespace crema::testing_distributed {
 namespace {

@@ -1,5 +1,5 @@
 // What a worker's log tells of others whose messages are lost.
-#include "distributed/join_log.h"
+#include "distributed/sockets/join_log.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "distributed/peer_sockets_fixture.h"
-#include "distributed/worker_service.h"
+#include "distributed/sockets/worker_service.h"
 
 namespace crema {
 namespace {

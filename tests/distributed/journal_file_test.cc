@@ -1,4 +1,4 @@
-#include "distributed/journal_file.h"
+#include "distributed/journal/journal_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-#include "distributed/journal_replay.h"
+#include "distributed/journal/journal_replay.h"
 
 #include <gtest/gtest.h>
 

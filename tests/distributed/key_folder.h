@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "distributed/keys.h"
+#include "distributed/security/keys.h"
 #include "files.h"
 #include "temporary_folder.h"
 

@@ -1,5 +1,5 @@
 // Key files: what is written, with which permissions, and what is not read.
-#include "distributed/keys.h"
+#include "distributed/security/keys.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include "base/atomic_file.h"
 #include "crema/error.h"
 #include "distributed/key_folder.h"
-#include "distributed/library.h"
+#include "distributed/sockets/library.h"
 #include "errors.h"
 
 namespace crema::testing_distributed {

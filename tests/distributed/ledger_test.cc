@@ -1,4 +1,4 @@
-#include "distributed/ledger.h"
+#include "distributed/protocol/ledger.h"
 
 #include <gtest/gtest.h>
 

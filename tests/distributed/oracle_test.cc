@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "distributed/averaging.h"
-#include "distributed/solver_layout.h"
+#include "distributed/averaging/averaging.h"
+#include "distributed/training/solver_layout.h"
 #include "solver/data_parallel_test.h"
 #include "solver/training_steps.h"
 

@@ -1,5 +1,5 @@
 // By which addresses this machine says that it is reached.
-#include "distributed/own_address.h"
+#include "distributed/sockets/own_address.h"
 
 #include <gtest/gtest.h>
 

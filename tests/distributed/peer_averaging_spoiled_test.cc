@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "distributed/averaged_rounds.h"
-#include "distributed/peer_averaging.h"
+#include "distributed/averaging/peer_averaging.h"
 
 namespace crema {
 namespace {

@@ -1,5 +1,5 @@
 // Rounds whose values workers exchange among themselves, against the coordinator's arithmetic.
-#include "distributed/peer_averaging.h"
+#include "distributed/averaging/peer_averaging.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

@@ -1,6 +1,6 @@
 // Codecs where workers exchange values among themselves: the same bits as with a coordinator where codes mean the same,
 // and nothing is lost for good.
-#include "distributed/peer_coding.h"
+#include "distributed/codecs/peer_coding.h"
 
 #include <gtest/gtest.h>
 

@@ -12,10 +12,10 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "distributed/authentication.h"
-#include "distributed/environment.h"
-#include "distributed/frame.h"
-#include "distributed/peer_sockets.h"
+#include "distributed/protocol/environment.h"
+#include "distributed/security/authentication.h"
+#include "distributed/sockets/frame.h"
+#include "distributed/sockets/peer_sockets.h"
 
 namespace crema::testing_distributed {
 

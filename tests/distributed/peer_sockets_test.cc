@@ -1,5 +1,5 @@
 // Workers that speak with one another over real sockets of this machine.
-#include "distributed/peer_sockets.h"
+#include "distributed/sockets/peer_sockets.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 #include "crema/error.h"
 #include "distributed/peer_sockets_fixture.h"
-#include "distributed/sockets.h"
+#include "distributed/sockets/sockets.h"
 
 namespace crema::testing_distributed {
 namespace {

@@ -1,4 +1,4 @@
-#include "distributed/private_folder.h"
+#include "distributed/sockets/private_folder.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // Which endpoints need keys, and what is said where the settings lack them.
-#include "distributed/security.h"
+#include "distributed/security/security.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

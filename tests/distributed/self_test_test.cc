@@ -1,5 +1,5 @@
 // That a coordinator notices when its socket is open to strangers.
-#include "distributed/self_test.h"
+#include "distributed/security/self_test.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>

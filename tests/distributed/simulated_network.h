@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "distributed/outgoing.h"
+#include "distributed/protocol/outgoing.h"
 #include "distributed/simulator_dice.h"
 
 namespace crema {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "distributed/digest.h"
+#include "distributed/journal/digest.h"
 
 namespace crema {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "distributed/coordinator.h"
-#include "distributed/worker.h"
+#include "distributed/protocol/coordinator.h"
+#include "distributed/protocol/worker.h"
 
 namespace crema {
 

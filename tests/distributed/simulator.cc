@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "distributed/digest.h"
+#include "distributed/journal/digest.h"
 #include "distributed/simulator_run.h"
 
 namespace crema {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "distributed/digest.h"
+#include "distributed/journal/digest.h"
 
 namespace crema {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "crema/error.h"
-#include "distributed/digest.h"
-#include "distributed/journal_replay.h"
+#include "distributed/journal/digest.h"
+#include "distributed/journal/journal_replay.h"
 #include "distributed/simulator_run.h"
 
 namespace crema {

@@ -1,6 +1,6 @@
 // What of a solver file workers are bound to: one of them goes on with a coordinator that is started again where this
 // is the same.
-#include "distributed/solver_for_workers.h"
+#include "distributed/training/solver_for_workers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "distributed/solver_layout.h"
+#include "distributed/training/solver_layout.h"
 
 #include <gtest/gtest.h>
 

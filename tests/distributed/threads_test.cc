@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "crema/error.h"
-#include "distributed/coordinate.h"
+#include "distributed/training/coordinate.h"
 #include "solver/data_parallel_test.h"
 
 namespace crema {

@@ -1,5 +1,5 @@
 // Who meets whom, who wins, and what the coordinator sends them.
-#include "distributed/tournament.h"
+#include "distributed/protocol/tournament.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <set>
 
 #include "distributed/coordinator_fixture.h"
+#include "distributed/protocol/worker.h"
 #include "distributed/simulated_rounds.h"
-#include "distributed/worker.h"
 
 namespace crema {
 namespace {

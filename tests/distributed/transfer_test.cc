@@ -1,4 +1,4 @@
-#include "distributed/transfer.h"
+#include "distributed/protocol/transfer.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "distributed/codec.h"
+#include "distributed/codecs/codec.h"
 
 namespace crema {
 

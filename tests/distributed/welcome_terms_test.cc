@@ -1,4 +1,4 @@
-#include "distributed/welcome_terms.h"
+#include "distributed/protocol/welcome_terms.h"
 
 #include <gtest/gtest.h>
 

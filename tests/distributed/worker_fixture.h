@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "distributed/digest.h"
+#include "distributed/journal/digest.h"
+#include "distributed/protocol/worker.h"
 #include "distributed/simulated_training.h"
-#include "distributed/worker.h"
 
 namespace crema {
 

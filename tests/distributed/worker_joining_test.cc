@@ -1,5 +1,5 @@
 // How a worker comes, stays and leaves, spoken to by hand.
-#include "distributed/protocol_version.h"
+#include "distributed/protocol/protocol_version.h"
 #include "distributed/worker_fixture.h"
 
 namespace crema {

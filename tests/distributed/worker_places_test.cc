@@ -1,4 +1,4 @@
-#include "distributed/worker_places.h"
+#include "distributed/protocol/worker_places.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include "distributed/coordinator_fixture.h"
 #include "distributed/in_the_making.h"
-#include "distributed/worker.h"
+#include "distributed/protocol/worker.h"
 
 namespace crema {
 namespace {

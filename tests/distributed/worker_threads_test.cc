@@ -1,4 +1,4 @@
-#include "distributed/worker_threads.h"
+#include "distributed/training/worker_threads.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -8,10 +8,10 @@
 
 #include "crema/files.h"
 #include "data/data_testing.h"
-#include "data/hdf5_loader.h"
-#include "data/prefetcher.h"
+#include "data/loaders/hdf5_loader.h"
+#include "data/loaders/prefetcher.h"
 #include "data/source_driver.h"
-#include "distributed/data_fingerprint.h"
+#include "distributed/training/data_fingerprint.h"
 #include "hdf5/hdf5_writer.h"
 
 namespace crema {

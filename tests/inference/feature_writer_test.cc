@@ -11,8 +11,8 @@
 
 #include "base/hdf5.h"
 #include "crema/error.h"
-#include "data/datum.h"
-#include "data/record_source.h"
+#include "data/databases/datum.h"
+#include "data/databases/record_source.h"
 #include "errors.h"
 #include "files.h"
 #include "temporary_folder.h"

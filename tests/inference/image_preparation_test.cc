@@ -9,7 +9,7 @@
 
 #include "crema/error.h"
 #include "data/data_testing.h"
-#include "data/mean_file.h"
+#include "data/databases/mean_file.h"
 #include "image/codec.h"
 #include "inference/image_batcher.h"
 #include "inference/image_runner.h"

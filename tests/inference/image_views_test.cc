@@ -13,7 +13,7 @@
 #include "crema/error.h"
 #include "crema/files.h"
 #include "data/data_testing.h"
-#include "data/mean_file.h"
+#include "data/databases/mean_file.h"
 #include "image/codec.h"
 #include "inference/classifier.h"
 #include "inference/image_preparation.h"

@@ -67,7 +67,7 @@ std::vector<Include> Includes(const std::string& text, int* lines) {
   return includes;
 }
 
-// "ops" for src/ops/gemm.cc; "" for programs, which may use everything.
+// "ops" for src/ops/matrices/gemm.cc; "" for programs, which may use everything.
 std::string ComponentOf(const std::string& file) {
   if (const auto at = kPublicHeaders.find(file.substr(file.find('/') + 1));
       file.starts_with("include/") && at != kPublicHeaders.end()) {

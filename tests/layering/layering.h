@@ -17,7 +17,7 @@ using Edges = std::map<std::string, std::set<std::string>>;
 Edges ReadEdges(const std::filesystem::path& cmake_file);
 
 struct Findings {
-  std::vector<std::string> errors;    // "src/ops/gemm.h:12: ..."
+  std::vector<std::string> errors;    // "src/ops/matrices/gemm.h:12: ..."
   std::vector<std::string> warnings;  // sources that grew too long
   int files = 0, includes = 0;        // how much was read
 };

@@ -22,8 +22,8 @@ class MadeUpTree : public testing::Test {
     fs::create_directories(root_ / "src");
     fs::copy_file(fs::path(SourceFolder()) / "src" / "CMakeLists.txt", root_ / "src" / "CMakeLists.txt");
     Write("src/base/check.h", "#include <string>\n");
-    Write("src/ops/gemm.h", "#include \"base/check.h\"\n");
-    Write("src/layers/pooling.h", "#include \"crema/layer.h\"\n#include \"ops/gemm.h\"\n");
+    Write("src/ops/matrices/gemm.h", "#include \"base/check.h\"\n");
+    Write("src/layers/pooling.h", "#include \"crema/layer.h\"\n#include \"ops/matrices/gemm.h\"\n");
     Write("include/crema/layer.h", "#include \"crema/net.pb.h\"\n");
   }
 

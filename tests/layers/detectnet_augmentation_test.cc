@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "crema/layer.h"
-#include "data/mean_file.h"
+#include "data/databases/mean_file.h"
 #include "device/device.h"
-#include "ops/detectnet_transform.h"
+#include "ops/detection/detectnet_transform.h"
 #include "ops/operations.h"
 #include "temporary_folder.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "ops/detectnet_boxes.h"
+#include "ops/detection/detectnet_boxes.h"
 
 namespace crema {
 namespace {

@@ -10,7 +10,7 @@
 #include "layers/layer_harness.h"
 #include "layers/outcome.h"
 #include "near.h"
-#include "ops/bfloat16.h"
+#include "ops/arrays/bfloat16.h"
 
 namespace crema::testing {
 

@@ -1,5 +1,5 @@
 // LevelDBs to LMDBs: ConvertLevelDb, and db_tool as a user runs it.
-#include "data/convert_leveldb.h"
+#include "data/convert/convert_leveldb.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "crema/layer.h"
-#include "data/mean_file.h"
+#include "data/databases/mean_file.h"
 #include "onnx/exported_net.h"
 #include "onnx/layer_table.h"
 #include "temporary_folder.h"

@@ -1,4 +1,4 @@
-#include "ops/axis_permutation.h"
+#include "ops/arrays/axis_permutation.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

@@ -1,4 +1,4 @@
-#include "ops/batched_product.h"
+#include "ops/matrices/batched_product.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

@@ -1,4 +1,4 @@
-#include "ops/channels.h"
+#include "ops/normalization/channels.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comparison.h"
-#include "ops/convolution.h"
+#include "ops/convolution/convolution.h"
 
 namespace crema {
 

@@ -1,4 +1,4 @@
-#include "ops/convolution.h"
+#include "ops/convolution/convolution.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ops/ctc.h"
+#include "ops/sequences/ctc.h"
 
 #include <gtest/gtest.h>
 

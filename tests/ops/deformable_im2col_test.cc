@@ -1,4 +1,4 @@
-#include "ops/deformable_im2col.h"
+#include "ops/convolution/deformable_im2col.h"
 
 #include <gtest/gtest.h>
 

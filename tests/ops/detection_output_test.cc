@@ -1,4 +1,4 @@
-#include "ops/detection_output.h"
+#include "ops/detection/detection_output.h"
 
 #include <omp.h>
 
@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "comparison.h"
-#include "ops/detection_output_formulas.h"
+#include "ops/detection/detection_output_formulas.h"
 
 namespace crema {
 namespace {

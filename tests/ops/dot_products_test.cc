@@ -1,10 +1,10 @@
-#include "ops/dot_products.h"
+#include "ops/matrices/dot_products.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>
 
 #include "comparison.h"
-#include "ops/gemm.h"
+#include "ops/matrices/gemm.h"
 
 namespace crema {
 namespace {

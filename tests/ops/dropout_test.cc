@@ -1,4 +1,4 @@
-#include "ops/dropout.h"
+#include "ops/activations/dropout.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "ops/elementwise_chain.h"
+#include "ops/activations/elementwise_chain.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>
 
 #include "comparison.h"
-#include "ops/dropout.h"
-#include "ops/elementwise.h"
+#include "ops/activations/dropout.h"
+#include "ops/arrays/elementwise.h"
 
 namespace crema {
 namespace {

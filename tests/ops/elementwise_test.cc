@@ -1,4 +1,4 @@
-#include "ops/elementwise.h"
+#include "ops/arrays/elementwise.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "ops/gemm.h"
+#include "ops/matrices/gemm.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>
 
 #include "base/bfloat16.h"
 #include "comparison.h"
-#include "ops/inner_product.h"
+#include "ops/matrices/inner_product.h"
 
 namespace crema {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/group_norm.h"
+#include "ops/normalization/group_norm.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ops/loss_formulas.h"
+#include "ops/losses/loss_formulas.h"
 
 #include <gtest/gtest.h>
 

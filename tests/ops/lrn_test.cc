@@ -1,4 +1,4 @@
-#include "ops/lrn.h"
+#include "ops/normalization/lrn.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ops/lstm.h"
+#include "ops/sequences/lstm.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ops/maximum.h"
+#include "ops/arrays/maximum.h"
 
 #include <gtest/gtest.h>
 

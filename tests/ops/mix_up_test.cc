@@ -1,4 +1,4 @@
-#include "ops/mix_up.h"
+#include "ops/sampling/mix_up.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/bfloat16.h"
 #include "comparison.h"
-#include "ops/mix_up_formulas.h"
+#include "ops/sampling/mix_up_formulas.h"
 
 namespace crema {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/multibox.h"
+#include "ops/detection/multibox.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

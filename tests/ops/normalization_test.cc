@@ -1,4 +1,4 @@
-#include "ops/normalization.h"
+#include "ops/normalization/normalization.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "ops/packed_product.h"
+#include "ops/matrices/packed_product.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "comparison.h"
-#include "ops/gemm.h"
+#include "ops/matrices/gemm.h"
 
 namespace crema {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/permutohedral.h"
+#include "ops/mean_field/permutohedral.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

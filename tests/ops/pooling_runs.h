@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "comparison.h"
-#include "ops/pooling.h"
+#include "ops/pooling/pooling.h"
 
 namespace crema {
 

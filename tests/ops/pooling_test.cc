@@ -1,4 +1,4 @@
-#include "ops/pooling.h"
+#include "ops/pooling/pooling.h"
 
 #include <gtest/gtest.h>
 

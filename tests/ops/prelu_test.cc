@@ -1,4 +1,4 @@
-#include "ops/prelu.h"
+#include "ops/activations/prelu.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

@@ -1,4 +1,4 @@
-#include "ops/rectified_rows.h"
+#include "ops/activations/rectified_rows.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/yolo.h"
+#include "ops/detection/yolo.h"
 
 namespace crema {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/region_targets.h"
+#include "ops/detection/region_targets.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -7,7 +7,7 @@
 #include <set>
 
 #include "comparison.h"
-#include "ops/region_targets_formulas.h"
+#include "ops/detection/region_targets_formulas.h"
 
 namespace crema {
 namespace {

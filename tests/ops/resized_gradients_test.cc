@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "ops/interpolation.h"
-#include "ops/resampling.h"
+#include "ops/sampling/interpolation.h"
+#include "ops/sampling/resampling.h"
 
 namespace crema {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/roi_align.h"
+#include "ops/sampling/roi_align.h"
 
 #include <gtest/gtest.h>
 

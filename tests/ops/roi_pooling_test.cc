@@ -1,4 +1,4 @@
-#include "ops/roi_pooling.h"
+#include "ops/sampling/roi_pooling.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Counts of pixels: exact at any size.
-#include "ops/segmentation.h"
+#include "ops/losses/segmentation.h"
 
 #include <gtest/gtest.h>
 

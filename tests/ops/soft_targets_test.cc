@@ -1,4 +1,4 @@
-#include "ops/soft_targets.h"
+#include "ops/losses/soft_targets.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ops/softmax.h"
+#include "ops/losses/softmax.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "ops/classification.h"
+#include "ops/losses/classification.h"
 
 namespace crema {
 namespace {

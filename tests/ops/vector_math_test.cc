@@ -1,4 +1,4 @@
-#include "ops/vector_math.h"
+#include "ops/arrays/vector_math.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

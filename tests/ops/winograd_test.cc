@@ -8,7 +8,7 @@
 #include "comparison.h"
 #include "convolution_runs.h"
 #include "near.h"
-#include "ops/winograd_passes.h"
+#include "ops/convolution/winograd_passes.h"
 
 namespace crema {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/yolo.h"
+#include "ops/detection/yolo.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <ostream>
 #include <vector>
 
-#include "ops/box_overlap_gradient.h"
+#include "ops/detection/box_overlap_gradient.h"
 
 namespace crema {
 namespace {

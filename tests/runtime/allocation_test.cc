@@ -8,7 +8,7 @@
 #include "crema/net.h"
 #include "crema/solver.h"
 #include "graph/program.h"
-#include "ops/vector_lanes.h"
+#include "ops/arrays/vector_lanes.h"
 #include "report/step_recording.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -8,7 +8,7 @@
 #include "crema/net.h"
 #include "device/device.h"
 #include "near.h"
-#include "ops/bfloat16.h"
+#include "ops/arrays/bfloat16.h"
 #include "runtime/two_passes.h"
 
 namespace crema {

@@ -7,7 +7,7 @@
 #include "crema/net.h"
 #include "device/device.h"
 #include "near.h"
-#include "ops/bfloat16.h"
+#include "ops/arrays/bfloat16.h"
 
 namespace crema {
 namespace {

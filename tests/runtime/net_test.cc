@@ -10,7 +10,7 @@
 #include "crema/device.h"
 #include "crema/error.h"
 #include "graph/program.h"
-#include "ops/vector_math.h"
+#include "ops/arrays/vector_math.h"
 #include "runtime/small_net.h"
 
 namespace crema {

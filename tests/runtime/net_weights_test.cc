@@ -6,7 +6,7 @@
 
 #include "crema/error.h"
 #include "graph/program.h"
-#include "ops/vector_math.h"
+#include "ops/arrays/vector_math.h"
 #include "runtime/small_net.h"
 
 namespace crema {

@@ -9,7 +9,7 @@
 #include "device/device.h"
 #include "graph/program.h"
 #include "near.h"
-#include "ops/bfloat16.h"
+#include "ops/arrays/bfloat16.h"
 
 namespace crema {
 namespace {

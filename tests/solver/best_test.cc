@@ -9,7 +9,7 @@
 #include "crema/files.h"
 #include "errors.h"
 #include "files.h"
-#include "solver/snapshot.h"
+#include "solver/snapshots/snapshot.h"
 #include "solver/training_test.h"
 
 namespace crema {

@@ -12,7 +12,7 @@
 
 #include "crema/error.h"
 #include "device/gpu.h"
-#include "solver/rank_threads.h"
+#include "solver/ranks/rank_threads.h"
 
 namespace crema {
 namespace {

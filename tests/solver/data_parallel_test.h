@@ -12,8 +12,8 @@
 
 #include "device/communicator.h"
 #include "near.h"
-#include "solver/gradient_exchange.h"
-#include "solver/rank_threads.h"
+#include "solver/ranks/gradient_exchange.h"
+#include "solver/ranks/rank_threads.h"
 #include "solver/training_test.h"
 
 namespace crema {

@@ -3,7 +3,7 @@
 
 #include "base/compute_threads.h"
 #include "crema/data.pb.h"
-#include "data/lmdb_writer.h"
+#include "data/databases/lmdb_writer.h"
 #include "image/codec.h"
 #include "solver/training_test.h"
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/random.h"
-#include "data/convert_kitti.h"
+#include "data/convert/convert_kitti.h"
 #include "files.h"
 #include "image/codec.h"
 #include "solver/training_test.h"

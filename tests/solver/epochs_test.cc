@@ -1,11 +1,11 @@
 // Lengths in epochs: an epoch of SmallTraining is 60 records in batches of 7, its test set 18 in batches of 4.
-#include "solver/epochs.h"
+#include "solver/checks/epochs.h"
 
 #include <gtest/gtest.h>
 
 #include "errors.h"
 #include "files.h"
-#include "solver/rates.h"
+#include "solver/rules/rates.h"
 #include "solver/training_test.h"
 
 namespace crema {

@@ -1,5 +1,5 @@
 // Threads that change the same parameters without locks.
-#include "solver/hogwild.h"
+#include "solver/ranks/hogwild.h"
 
 #include <omp.h>
 
@@ -9,7 +9,7 @@
 #include "errors.h"
 #include "near.h"
 #include "solver/data_parallel_test.h"
-#include "solver/snapshot.h"
+#include "solver/snapshots/snapshot.h"
 
 namespace crema {
 namespace {

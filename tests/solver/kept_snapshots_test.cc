@@ -1,5 +1,5 @@
 // The solver's `snapshot_keep`.
-#include "solver/kept_snapshots.h"
+#include "solver/snapshots/kept_snapshots.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "crema/data.pb.h"
-#include "data/lmdb_writer.h"
-#include "data/record_source.h"
+#include "data/databases/lmdb_writer.h"
+#include "data/databases/record_source.h"
 #include "errors.h"
 #include "files.h"
 #include "solver/resume_test.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "crema/net.h"
-#include "solver/updater.h"
+#include "solver/rules/updater.h"
 
 namespace crema {
 namespace {

@@ -1,5 +1,5 @@
 // Trainings that run, and are seldom meant.
-#include "solver/likely_mistakes.h"
+#include "solver/checks/likely_mistakes.h"
 
 #include <gtest/gtest.h>
 

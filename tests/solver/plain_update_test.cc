@@ -1,5 +1,5 @@
 // A solver's update on plain numbers, against the one of its net.
-#include "solver/plain_update.h"
+#include "solver/rules/plain_update.h"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // Which files of a snapshot_prefix are taken for what.
-#include "solver/prefix_files.h"
+#include "solver/snapshots/prefix_files.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "solver/rates.h"
+#include "solver/rules/rates.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "base/random.h"
-#include "data/convert_mnist.h"
+#include "data/convert/convert_mnist.h"
 #include "files.h"
 
 namespace crema {

@@ -1,5 +1,5 @@
 // Snapshots in HDF5: what Caffe finds in them, and what is found in Caffe's.
-#include "solver/snapshot_hdf5.h"
+#include "solver/snapshots/snapshot_hdf5.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -20,7 +20,7 @@
 #include "crema/net.h"
 #include "errors.h"
 #include "files.h"
-#include "solver/snapshot.h"
+#include "solver/snapshots/snapshot.h"
 #include "temporary_folder.h"
 
 namespace crema {

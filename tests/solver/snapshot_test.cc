@@ -1,4 +1,4 @@
-#include "solver/snapshot.h"
+#include "solver/snapshots/snapshot.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -7,7 +7,7 @@
 #include "errors.h"
 #include "files.h"
 #include "graph/program.h"
-#include "solver/snapshot.h"
+#include "solver/snapshots/snapshot.h"
 #include "solver/training_test.h"
 
 namespace crema {

@@ -5,7 +5,7 @@
 #include "errors.h"
 #include "files.h"
 #include "graph/program.h"
-#include "solver/snapshot.h"
+#include "solver/snapshots/snapshot.h"
 #include "solver/training_steps_test.h"
 
 namespace crema {

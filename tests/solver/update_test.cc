@@ -7,7 +7,7 @@
 #include <map>
 
 #include "base/random.h"
-#include "solver/updater.h"
+#include "solver/rules/updater.h"
 
 namespace crema {
 namespace {

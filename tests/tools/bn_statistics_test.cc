@@ -10,7 +10,7 @@
 #include "crema/data.pb.h"
 #include "crema/files.h"
 #include "crema/net.h"
-#include "data/lmdb_writer.h"
+#include "data/databases/lmdb_writer.h"
 #include "image/codec.h"
 #include "tools/colour_net.h"
 #include "tools/program.h"

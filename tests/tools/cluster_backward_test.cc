@@ -6,7 +6,7 @@
 #include <string>
 
 #include "crema/data.pb.h"
-#include "data/lmdb_writer.h"
+#include "data/databases/lmdb_writer.h"
 #include "tools/cluster_training.h"
 #include "tools/patterns.h"
 

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <string>
 
-#include "distributed/frame.h"
-#include "distributed/protocol_version.h"
-#include "distributed/sockets.h"
+#include "distributed/protocol/protocol_version.h"
+#include "distributed/sockets/frame.h"
+#include "distributed/sockets/sockets.h"
 #include "tools/cluster_training.h"
 #include "tools/patterns.h"
 

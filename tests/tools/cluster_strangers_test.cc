@@ -9,9 +9,9 @@
 #include <thread>
 #include <zmq.hpp>
 
-#include "distributed/frame.h"
-#include "distributed/protocol_version.h"
-#include "distributed/sockets.h"
+#include "distributed/protocol/protocol_version.h"
+#include "distributed/sockets/frame.h"
+#include "distributed/sockets/sockets.h"
 #include "tools/cluster_training.h"
 #include "tools/patterns.h"
 #include "tools/tcp_relay.h"

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "crema/net.pb.h"
-#include "distributed/journal_file.h"
+#include "distributed/journal/journal_file.h"
 #include "tools/patterns.h"
 
 namespace crema::testing_tools {

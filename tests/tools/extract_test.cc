@@ -12,8 +12,8 @@
 #include "crema/data.pb.h"
 #include "crema/files.h"
 #include "crema/net.h"
-#include "data/datum.h"
-#include "data/record_source.h"
+#include "data/databases/datum.h"
+#include "data/databases/record_source.h"
 #include "tools/extract_testing.h"
 #include "tools/program.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "crema/data.pb.h"
-#include "data/lmdb_writer.h"
+#include "data/databases/lmdb_writer.h"
 #include "image/codec.h"
 #include "tools/colour_net.h"
 #include "tools/program.h"

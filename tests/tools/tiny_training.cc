@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "crema/data.pb.h"
 #include "crema/net.pb.h"
-#include "data/lmdb_writer.h"
+#include "data/databases/lmdb_writer.h"
 #include "tools/patterns.h"
 
 namespace crema::testing_tools {

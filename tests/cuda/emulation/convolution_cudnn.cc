@@ -1,5 +1,5 @@
 // Stands in for cuDNN, which takes nothing here.
-#include "cuda/convolution_kernels.h"
+#include "cuda/convolution/convolution_kernels.h"
 
 namespace crema::cuda {
 

@@ -1,4 +1,4 @@
-#include "cuda/library_version.h"
+#include "cuda/device/library_version.h"
 
 namespace crema::cuda {
 

@@ -1,11 +1,11 @@
 // Stands in for cuBLASLt.
-#include "cuda/matrix_product.h"
+#include "cuda/matrices/matrix_product.h"
 
 #include <vector>
 
 #include "base/bfloat16.h"
 #include "base/float16.h"
-#include "ops/gemm.h"
+#include "ops/matrices/gemm.h"
 
 namespace crema::cuda {
 
