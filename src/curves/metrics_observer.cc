@@ -149,7 +149,7 @@ MetricsObserver::MetricsObserver(MetricsOptions options) : options_(std::move(op
 }
 
 MetricsObserver::~MetricsObserver() {
-  if (drawer_.joinable()) drawer_.join();
+  EndDrawing();
   if (made_ && !started_) unlink(path_.c_str());  // training did not begin
   if (started_ && !ended_) Draw(true);            // it failed: the last picture reloads itself no more
   if (fd_ >= 0) close(fd_);
@@ -330,6 +330,7 @@ void MetricsObserver::OnEnd(const TrainingEnd& end) {
   record.Whole("stopped_early", end.stopped_early ? 1 : 0);
   Write(record.Line());
   if (end.stopped_early && DrawingTakes() > kLongDrawing) {
+    drawer_.request_stop();
     Warn(options_.curves + ": the end of this run is not drawn, as that takes long; crema curves does it");
     return;
   }
@@ -348,8 +349,7 @@ void MetricsObserver::Draw(bool last) {
   if (options_.curves.empty() || fd_ < 0 || records_ == 0) return;
   if (drawer_.joinable()) {
     if (!last && !drawn_) return;
-    drawer_.join();
-    ReportDrawing();
+    EndDrawing();
   }
   if (!last && SteadySeconds() - drawn_at_ < std::max(kDrawEvery, drawing_ / kDrawingShare)) return;
   if (last || DrawingTakes() <= kShortDrawing) {
@@ -358,21 +358,28 @@ void MetricsObserver::Draw(bool last) {
     return;
   }
   drawn_ = false;
-  drawer_ = std::thread([this] {
-    DrawNow(false);
+  drawer_ = std::jthread([this](const std::stop_token& stop) {
+    DrawNow(false, stop);
     drawn_ = true;
   });
 }
 
-void MetricsObserver::DrawNow(bool last) {
+void MetricsObserver::EndDrawing() {
+  if (!drawer_.joinable()) return;
+  if (!drawn_) drawer_.request_stop();
+  drawer_.join();
+  ReportDrawing();
+}
+
+void MetricsObserver::DrawNow(bool last, const std::stop_token& stop) {
   const double now = SteadySeconds();
   try {
     CurveOptions drawing;
     drawing.reload = !last;
-    const TrainingRun run = ReadTrainingRun(path_);
+    const TrainingRun run = ReadTrainingRun(path_, nullptr, stop);
     events_ ? events_->Write({run}) : WriteCurves({run}, drawing, options_.curves);
   } catch (const std::exception& error) {
-    drawing_failure_ = error.what();
+    if (!stop.stop_requested()) drawing_failure_ = error.what();
   }
   drawn_at_ = SteadySeconds();
   drawing_ = drawn_at_ - now;

@@ -70,7 +70,8 @@ class MetricsObserver : public Observer {
   void Warn(const std::string& message);  // once
   double DrawingTakes();                  // seconds, as far as is known
   void Draw(bool last);
-  void DrawNow(bool last);
+  void DrawNow(bool last, const std::stop_token& stop = {});
+  void EndDrawing();  // that runs beside training, done or not
   void ReportDrawing();
   double Seconds() const;
 
@@ -86,7 +87,7 @@ class MetricsObserver : public Observer {
   int64_t records_ = 0;        // behind the start
   double started_at_ = 0;      // seconds of a steady clock
   // Of drawings; while drawer_ runs all but drawn_ are its own.
-  std::thread drawer_;
+  std::jthread drawer_;
   std::atomic<bool> drawn_ = false;
   double drawn_at_ = 0, drawing_ = 0;  // seconds of that clock; that drawing took
   std::string drawing_failure_;

@@ -99,13 +99,14 @@ bool NestsTooDeeply(const std::string& json) {
 
 }  // namespace
 
-TrainingRun ReadMetrics(const std::string& text, const std::string& path, int* earlier) {
+TrainingRun ReadMetrics(const std::string& text, const std::string& path, int* earlier, const std::stop_token& stop) {
   RunBuilder run;
   std::istringstream stream(text);
   std::string line;
   bool any = false;  // records so far
   int broken = 0;    // a line before them
   for (int number = 1; std::getline(stream, line); ++number) {
+    if (stop.stop_requested()) throw EnvironmentError(path + ": reading it was stopped");
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     Struct record;
     const bool whole = !NestsTooDeeply(line) && google::protobuf::util::JsonStringToMessage(line, &record).ok();

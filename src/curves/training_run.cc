@@ -153,12 +153,12 @@ TrainingRun RunBuilder::Finish() const {
   return run;
 }
 
-TrainingRun ReadTrainingRun(const std::string& path, int* earlier) {
+TrainingRun ReadTrainingRun(const std::string& path, int* earlier, const std::stop_token& stop) {
   const std::string text = ReadTextFile(path, "metrics file or log of a training");
   const size_t first = text.find_first_not_of(kBlanks);
   const bool is_metrics = first != std::string::npos && (text[first] == '{' || IsRecordBehindLine(text, first));
   int before = 0;
-  TrainingRun run = is_metrics ? ReadMetrics(text, path, &before) : ReadLog(text, path, &before);
+  TrainingRun run = is_metrics ? ReadMetrics(text, path, &before, stop) : ReadLog(text, path, &before);
   run.name = RunName(path);
   if (run.curves.empty()) {
     throw UserError(Location{path, 0, 0},

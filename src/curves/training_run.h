@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,11 +90,11 @@ class RunBuilder {
 
 // Reads what `train --metrics` wrote, or a log of Caffe or crema. Of several runs in one file the last one counts;
 // `earlier` gets the number of the others. Throws UserError naming file and line where it is neither, or holds no
-// point; EnvironmentError where it cannot be read.
-TrainingRun ReadTrainingRun(const std::string& path, int* earlier = nullptr);
+// point; EnvironmentError where it cannot be read, or where `stop` asks for an end while records are read.
+TrainingRun ReadTrainingRun(const std::string& path, int* earlier = nullptr, const std::stop_token& stop = {});
 
 // The parts of it: `text` is the whole file, `path` stands in messages and in the run's name.
-TrainingRun ReadMetrics(const std::string& text, const std::string& path, int* earlier);
+TrainingRun ReadMetrics(const std::string& text, const std::string& path, int* earlier, const std::stop_token& stop);
 TrainingRun ReadLog(const std::string& text, const std::string& path, int* earlier);
 
 }  // namespace crema
