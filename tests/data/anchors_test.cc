@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "crema/annotation.pb.h"
 #include "data/data_testing.h"
+#include "data/databases/annotated_record.h"
 #include "temporary_folder.h"
 
 namespace crema {
@@ -95,6 +96,16 @@ TEST(SidesOfObjects, AreThoseThatTheNetSees) {
     EXPECT_FLOAT_EQ(objects.sides[1].width, 40);
     EXPECT_FLOAT_EQ(objects.sides[1].height, keeps ? 10 : 20);
   }
+}
+
+TEST(SidesOfObjects, AreOfRecordsWithObjectsOnly) {
+  const TemporaryFolder folder;
+  AnnotatedDatum first;
+  *first.mutable_datum() = testing::ImageDatum(3, 20, 40, -1);
+  testing::WriteRecords(folder / "db", {first.SerializeAsString(), first.datum().SerializeAsString()});
+  const auto source = OpenRecordSource(folder / "db");
+  testing::ExpectThrows<UserError>([&] { SidesOfObjects(*source, {80, 80}, false); }, {"is no ", "AnnotatedDatum"});
+  testing::ExpectThrows<UserError>([&] { CountObjects(*source); }, {"is no ", "AnnotatedDatum"});
 }
 
 }  // namespace

@@ -136,7 +136,9 @@ ObjectCounts CountObjects(const RecordSource& source) {
     ObjectCounts here;
     here.first_with = source.count();
     for (int64_t i = begin; i < end; ++i) {
-      if (const char* wrong = ParseAnnotated(source.Peek(static_cast<uint64_t>(i)), &record)) {
+      const char* wrong = ParseAnnotated(source.Peek(static_cast<uint64_t>(i)), &record);
+      if (!wrong && record.datum.empty()) wrong = "it holds no image with objects";
+      if (wrong) {
         const std::lock_guard lock(mutex);
         if (static_cast<uint64_t>(i) < broken) {
           broken = static_cast<uint64_t>(i);

@@ -105,13 +105,13 @@ size_t DifferentOnes(std::span<const BoxSides> objects, size_t enough) {
 }  // namespace
 
 ObjectSides SidesOfObjects(const RecordSource& source, const ImageExtent& input, bool keeps_proportions) {
-  CountObjects(source);  // all are AnnotatedDatums
   ObjectSides objects;
   RecordImage record;
   const Resizer resizer{ImageBorder()};
   for (uint64_t i = 0; i < source.count(); ++i) {
     const std::string problem = ReadRecordFields(source.Peek(i), &record);
     if (!problem.empty()) RejectRecord(source, i, problem);
+    if (record.annotated.datum.empty()) RejectRecord(source, i, "is no AnnotatedDatum: it holds no image with objects");
     ImageExtent shown = input;
     if (keeps_proportions && !record.annotated.objects.empty()) {
       const ImageArea place = resizer.PlaceOf(StoredExtent(source, i, record.datum), input);
