@@ -115,11 +115,13 @@ DataSupply ItemSource::data_supply() const {
 }
 
 void ItemSource::CheckCommonFields(LayerSetup& setup) const {
-  if (fields_.source.empty()) {
+  // A template of a net, whose reader or whose user fills in the rest.
+  const bool shape_is_enough = !setup.needs_data() && setup.shape_override(0);
+  if (fields_.source.empty() && !shape_is_enough) {
     setup.Fail(fields_.block,
                "does not say where the data is; add " + fields_.block + " { source: \"" + example_of_source() + "\" }");
   }
-  if (fields_.batch_size == 0) {
+  if (fields_.batch_size == 0 && !shape_is_enough) {
     setup.Fail(Field("batch_size"), "batch_size must be at least 1; add it to " + fields_.block);
   }
   if (fields_.prefetch == 0 || fields_.prefetch > kMaxPrefetch) {
