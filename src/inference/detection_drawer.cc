@@ -34,7 +34,7 @@ DetectionDrawer::DetectionDrawer(std::string folder, const ImageItems& items, co
 }
 
 std::string DetectionDrawer::FileOf(uint64_t index) const {
-  return folder_ + "/" + std::filesystem::path(items_.Name(index)).stem().string() + ".jpg";
+  return (std::filesystem::path(folder_) / std::filesystem::path(items_.Name(index)).stem()).string() + ".jpg";
 }
 
 void DetectionDrawer::Draw(const DetectedImage& detected) const {

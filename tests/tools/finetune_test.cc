@@ -233,7 +233,7 @@ TEST_F(Finetune, GoesOnInAnotherPlace) {
   const std::string left = ReadText(folder_ / "out/solver.prototxt");
   run = RunProgram(tune("v2", "copy"), {.folder = folder_.path()});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_TRUE(run.Says("Resuming from " + (folder_ / "copy/snapshots/model_iter_").string())) << run.err;
+  EXPECT_TRUE(run.Says("Resuming from " + states.rbegin()->second.string())) << run.err;
   EXPECT_NE(run.out.find("which was " + (folder_ / "out").string()), std::string::npos) << run.out;
   EXPECT_TRUE(fs::exists(folder_ / "copy/snapshots/model_iter_1000.caffemodel"));
   EXPECT_FALSE(fs::exists(folder_ / "out/snapshots/model_iter_1000.caffemodel"));
