@@ -44,6 +44,7 @@ find_package(JPEG REQUIRED)  # libjpeg-turbo: others have no colours in BGR orde
 find_package(PNG REQUIRED)
 find_package(pugixml REQUIRED)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 
 # Header-only C++ interface over the C library.
 pkg_check_modules(ZEROMQ REQUIRED IMPORTED_TARGET libzmq>=4.3.3)

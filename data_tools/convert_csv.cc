@@ -1,4 +1,4 @@
-// convert_csv: a table of numbers to a database for Data layers.
+// convert_csv: a table of numbers, or of texts with labels, to a database for Data layers.
 #include "data/convert/convert_csv.h"
 
 #include <gflags/gflags.h>
@@ -20,6 +20,10 @@ DEFINE_string(label_columns, "", "the columns of several labels");
 DEFINE_string(features_shape, "", "shape of the features");
 DEFINE_bool(float, false, "float_data");
 DEFINE_string(skip_columns, "", "columns to leave out");
+DEFINE_string(text_column, "", "the column of the texts");
+DEFINE_string(vocabulary, "", "file of the vocabulary");
+DEFINE_int32(steps, 0, "words of each text");
+DEFINE_int32(most_frequent, 10000, "words in the vocabulary");
 DEFINE_string(labels, "", "names of the classes");
 DEFINE_bool(split_in_order, false, "stretches of the table");
 
@@ -57,6 +61,7 @@ CsvForm FormOf(const CommandLine& line) {
   if (form.labelled) form.label_column = FLAGS_label_column;
   form.label_columns = Columns(line, "label_columns", FLAGS_label_columns);
   form.skip_columns = Columns(line, "skip_columns", FLAGS_skip_columns);
+  form.text_column = FLAGS_text_column;
   if (!FLAGS_label_column.empty() && !form.label_columns.empty()) {
     RejectFlag(line,
                "--label_column is the column of a class, --label_columns are those of several labels; leave out " +
@@ -73,13 +78,28 @@ CsvForm FormOf(const CommandLine& line) {
   return form;
 }
 
+TextFeaturesForm TextOf(const CommandLine& line) {
+  if (FLAGS_text_column.empty()) return {};
+  if (!FLAGS_features_shape.empty()) {
+    RejectFlag(line, "--features_shape is for columns of numbers; a text has as many channels as --steps says");
+  }
+  if (FLAGS_vocabulary.empty() || FLAGS_steps == 0) {
+    RejectFlag(line, "--text_column=" + FLAGS_text_column +
+                         " needs --vocabulary=FILE and --steps=N, how many words of each text are read");
+  }
+  return {FLAGS_vocabulary, static_cast<size_t>(FLAGS_steps), FLAGS_most_frequent};
+}
+
 int Run(const CommandLine& line) {
   CsvConversion how;
   how.form = FormOf(line);
+  how.text = TextOf(line);
   how.shape = FeaturesShape(line);
   how.floats = FLAGS_float;
   how.in_order = FLAGS_split_in_order;
-  const DatasetTarget target = TargetOf(line, line.arguments[1], {line.arguments[0]});
+  std::vector<std::string> inputs = {line.arguments[0]};
+  if (!FLAGS_vocabulary.empty()) inputs.push_back(FLAGS_vocabulary);
+  const DatasetTarget target = TargetOf(line, line.arguments[1], inputs);
   ProgressLine progress("rows");
   ConvertCsv(how, target, &progress);
   return kExitSuccess;
@@ -90,7 +110,7 @@ int Run(const CommandLine& line) {
 Command ProgramCommand() {
   return {
       .name = "convert_csv",
-      .summary = "a table of numbers, separated by commas, to an LMDB that Data layers read",
+      .summary = "a table of numbers or texts, separated by commas, to an LMDB that Data layers read",
       .usage = "[flags] FILE DB",
       .flags = {{.name = "header",
                  .value = "auto|yes|no",
@@ -105,6 +125,27 @@ Command ProgramCommand() {
                  .help = "columns of numbers instead, by name or number: the several labels of a record"},
                 {.name = "skip_columns", .value = "NAME,...", .help = "columns, by name or number, to leave out"},
                 LabelsFlag("labels"),
+                {.name = "text_column",
+                 .value = "NAME|N",
+                 .help = "the column of a text whose words, by their numbers, are the features; other columns but "
+                         "those of labels are left out"},
+                {.name = "vocabulary",
+                 .value = "FILE",
+                 .help = "with --text_column: words, one per line, numbered from 0, which stands before short texts; "
+                         "written where it is absent, else read",
+                 .needs = {"text_column"}},
+                {.name = "steps",
+                 .value = "N",
+                 .help = "with --text_column: numbers for each text, the last words of longer ones",
+                 .min = 1,
+                 .max = 1 << 20,
+                 .needs = {"text_column"}},
+                {.name = "most_frequent",
+                 .value = "N",
+                 .help = "how many words a new vocabulary has; all others become <unk>",
+                 .min = 3,
+                 .max = 1 << 24,
+                 .needs = {"text_column"}},
                 {.name = "features_shape",
                  .value = "C,H,W",
                  .help = "shape of the features; without it as many channels of 1x1"},
@@ -128,7 +169,8 @@ Command ProgramCommand() {
           "  convert_csv --label_column=species --split=train:0.8,val:0.2 iris.csv iris\n"
           "  convert_csv --label_columns=price,rent --split=train:0.8,val:0.2 houses.csv houses\n"
           "  convert_csv --labels=iris_labels.txt more.csv more_lmdb\n"
-          "  convert_csv --label_column=none --skip_columns=id new_rows.csv new_rows_lmdb\n",
+          "  convert_csv --label_column=none --skip_columns=id new_rows.csv new_rows_lmdb\n"
+          "  convert_csv --text_column=text --label_column=topic --vocabulary=words.txt --steps=50 mails.csv mails\n",
       .arguments = "FILE DB",
       .min_arguments = 2,
       .max_arguments = 2,

@@ -32,6 +32,15 @@ size_t Utf8SequenceLength(std::string_view text) {
   return length;
 }
 
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = Utf8SequenceLength(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 size_t Utf8Characters(std::string_view text) {
   size_t count = 0;
   for (; !text.empty(); ++count) text.remove_prefix(std::max<size_t>(Utf8SequenceLength(text), 1));

@@ -15,6 +15,9 @@ void DropByteOrderMark(const std::string& file, std::string* text);
 // Bytes of the sequence at the start of `text`, which is not empty; 0 if it is none.
 size_t Utf8SequenceLength(std::string_view text);
 
+// Whether all of it is such sequences.
+bool IsUtf8(std::string_view text);
+
 // Characters, each byte that belongs to none counting as one.
 size_t Utf8Characters(std::string_view text);
 

@@ -1,5 +1,6 @@
 #include "data/convert/convert_csv.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,11 +30,16 @@ float ValueOf(const CsvField& field) {
   return value;
 }
 
-void FillDatum(const CsvTable& table, const std::vector<CsvField>& row, bool bytes, Datum* datum) {
+std::vector<float> ValuesOf(const CsvTable& table, const std::vector<CsvField>& row) {
+  std::vector<float> values;
+  for (const size_t i : table.features) values.push_back(ValueOf(row[i]));
+  return values;
+}
+
+void FillDatum(const std::vector<float>& values, bool bytes, Datum* datum) {
   datum->clear_data();
   datum->clear_float_data();
-  for (const size_t i : table.features) {
-    const float value = ValueOf(row[i]);
+  for (const float value : values) {
     if (bytes) {
       datum->mutable_data()->push_back(static_cast<char>(static_cast<uint8_t>(value)));
     } else {
@@ -78,9 +84,12 @@ void SayClasses(const CsvTable& table, const std::vector<int>& part_of, const Da
 }  // namespace
 
 int64_t ConvertCsv(const CsvConversion& how, const DatasetTarget& target, ProgressLine* progress) {
-  const CsvTable table = ReadCsvTable(how.form);
-  const ImageSize shape = ShapeOf(how, table.features.size());
-  const bool bytes = table.bytes && !how.floats;
+  std::optional<TextFeatures> texts;
+  if (!how.form.text_column.empty()) texts.emplace(how.text);
+  const CsvTable table = ReadCsvTable(how.form, [&](const std::string& text) { texts->Count(text); });
+  if (texts) texts->EndCounting();
+  const ImageSize shape = ShapeOf(how, texts ? texts->steps() : table.features.size());
+  const bool bytes = (texts ? texts->fits_bytes() : table.bytes) && !how.floats;
   const std::vector<int> part_of = PartsOf(how, table, target);
   DatasetWriter writer(target, table.class_names);
   progress->SetTotal(static_cast<int64_t>(table.rows));
@@ -100,7 +109,7 @@ int64_t ConvertCsv(const CsvConversion& how, const DatasetTarget& target, Progre
       throw EnvironmentError("\"" + how.form.file +
                              "\" changed while it was read; it is read twice, so that it must be a file");
     }
-    FillDatum(table, row, bytes, &datum);
+    FillDatum(texts ? texts->NumbersOf(row[table.features[0]].text) : ValuesOf(table, row), bytes, &datum);
     if (table.of_classes) {
       datum.set_label(table.row_classes[i]);
     } else if (table.labels.empty()) {
@@ -114,11 +123,12 @@ int64_t ConvertCsv(const CsvConversion& how, const DatasetTarget& target, Progre
     writer.Put(part, RecordKey(numbers[part]++, digits), value);
     progress->Add(1, static_cast<int64_t>(value.size()));
   }
-  writer.Commit();
+  texts ? texts->Commit(&writer) : writer.Commit();
   SayClasses(table, part_of, target, progress);
   const bool detected = table.header && how.form.header == CsvForm::Header::kDetect;
-  progress->Say(writer.Summary() + shape.ToString() + (bytes ? " bytes" : " floats") + " a record" + LabelsText(table) +
-                (detected ? ", the first row is the header" : "") + "\n" + progress->Summary());
+  progress->Say(writer.Summary() + (texts ? texts->Summary() : "") + shape.ToString() + (bytes ? " bytes" : " floats") +
+                " a record" + LabelsText(table) + (detected ? ", the first row is the header" : "") + "\n" +
+                progress->Summary());
   return static_cast<int64_t>(table.rows);
 }
 

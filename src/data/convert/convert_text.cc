@@ -1,16 +1,13 @@
 #include "data/convert/convert_text.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <optional>
-#include <system_error>
 #include <vector>
 
-#include "base/atomic_file.h"
-#include "base/output_path.h"
 #include "base/utf8.h"
 #include "crema/data.pb.h"
 #include "crema/error.h"
+#include "data/convert/new_vocabulary.h"
 #include "data/files/text_file.h"
 #include "schema/wire_bytes.h"
 
@@ -66,21 +63,6 @@ void WritePart(const uint32_t* text, int64_t count, int64_t streams, bool bytes,
   }
 }
 
-// The vocabulary must not stay without its databases: another text would be read with it.
-void CommitWith(AtomicFile* vocabulary, const std::string& path, DatasetWriter* writer) {
-  bool named = false;
-  try {
-    writer->Commit([&] {
-      vocabulary->Commit();
-      named = true;
-    });
-  } catch (...) {
-    std::error_code ignored;
-    if (named) std::filesystem::remove(path, ignored);
-    throw;
-  }
-}
-
 }  // namespace
 
 TextConverted ConvertText(const TextConversion& how, const DatasetTarget& target, ProgressLine* progress) {
@@ -112,10 +94,8 @@ TextConverted ConvertText(const TextConversion& how, const DatasetTarget& target
     }
     records += (sizes[part] - 1) / how.streams;
   }
-  // Before all that takes long; it has its name when the databases get theirs.
-  std::optional<AtomicFile> new_vocabulary;
-  if (!known) MentionLeftovers(how.vocabulary);
-  if (!known) new_vocabulary.emplace(how.vocabulary, AtomicFileOptions{.replace = false}).Write(vocabulary.Text());
+  std::optional<NewVocabulary> new_vocabulary;
+  if (!known) new_vocabulary.emplace(how.vocabulary, vocabulary);
   DatasetWriter writer(target, {});
   progress->SetTotal(records);
   int64_t begin = 0;
@@ -124,11 +104,7 @@ TextConverted ConvertText(const TextConversion& how, const DatasetTarget& target
               progress);
     begin += sizes[part];
   }
-  if (known) {
-    writer.Commit();
-  } else {
-    CommitWith(&*new_vocabulary, how.vocabulary, &writer);
-  }
+  known ? writer.Commit() : new_vocabulary->CommitWith(&writer);
   progress->Say(writer.Summary());
   return done;
 }

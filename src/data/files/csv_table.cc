@@ -9,6 +9,7 @@
 
 #include "base/number_text.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "crema/error.h"
 #include "data/files/csv_file.h"
 #include "data/files/csv_mistakes.h"
@@ -43,7 +44,8 @@ using Classes = std::map<std::string, LabelClass>;  // by the texts of labels
 
 class TableReader {
  public:
-  explicit TableReader(const CsvForm& form) : form_(form), file_(form.file) {}
+  TableReader(const CsvForm& form, const std::function<void(const std::string&)>& visit_text)
+      : form_(form), visit_text_(visit_text), file_(form.file) {}
 
   CsvTable Read() {
     std::vector<CsvField> row;
@@ -57,10 +59,10 @@ class TableReader {
     for (size_t i = 0; i < table_.columns; ++i) columns.push_back({table_.NameOf(i), SkipFlag(i)});
     mistakes_.ThrowIfAny(columns, static_cast<int64_t>(table_.rows));
     if (table_.rows == 0) throw UserError({form_.file, 0, 0}, "holds a header, but no rows");
-    if (form_.header == CsvForm::Header::kDetect && OnlyTheFirstIsNamed()) {
+    if (form_.header == CsvForm::Header::kDetect && !table_.header && OnlyTheFirstIsNamed()) {
       CsvForm with_header = form_;
       with_header.header = CsvForm::Header::kYes;
-      return TableReader(with_header).Read();
+      return TableReader(with_header, visit_text_).Read();
     }
     if (table_.of_classes) NumberClasses();
     return std::move(table_);
@@ -70,8 +72,10 @@ class TableReader {
   size_t FindColumn(const std::string& flag, const std::string& name) const;
   std::string SkipFlag(size_t column) const;
   void FindRoles();
+  void FindFeatures(const std::vector<bool>& skipped);
   void ReadHeader(const std::vector<CsvField>& row);
   void CheckRow(const std::vector<CsvField>& row);
+  void CheckText(const CsvField& field);
   void AddLabel(const CsvField& field);
   void NumberClasses();
   void MatchClasses();
@@ -79,8 +83,12 @@ class TableReader {
   bool OnlyTheFirstIsNamed() const;
   // Whether a name in this column makes no header of the first row.
   bool MayBeName(size_t column) const;
+  bool IsHeader(const std::vector<CsvField>& row) const;
+  // Of labels and texts only: whether one of them is known by its name.
+  bool NamesAColumn() const;
 
   const CsvForm& form_;
+  const std::function<void(const std::string&)>& visit_text_;
   CsvFile file_;
   CsvTable table_;
   CsvMistakes mistakes_;
@@ -139,6 +147,22 @@ void TableReader::FindRoles() {
     }
     is_label_[column] = true;
   }
+  FindFeatures(skipped);
+}
+
+void TableReader::FindFeatures(const std::vector<bool>& skipped) {
+  if (!form_.text_column.empty()) {
+    const size_t text = FindColumn("--text_column", form_.text_column);
+    if (is_label_[text] || skipped[text]) {
+      throw UserError({form_.file, 1, 0},
+                      "--text_column names " + table_.NameOf(text) +
+                          (skipped[text] ? ", which --skip_columns leaves out; name it in one of them"
+                                         : ", which holds the labels; --label_column says which column does, and "
+                                           "--label_column=none that none does"));
+    }
+    table_.features = {text};
+    return;
+  }
   for (size_t i = 0; i < table_.columns; ++i) {
     if (!is_label_[i] && !skipped[i]) table_.features.push_back(i);
   }
@@ -174,9 +198,7 @@ void TableReader::ReadHeader(const std::vector<CsvField>& row) {
     }
     throw UserError(file_.At(1), "the row has one column; expected features and a label, separated by commas" + hint);
   }
-  bool words = false;
-  for (size_t i = 0; i < row.size(); ++i) words |= !MayBeName(i) && IsWord(row[i].text);
-  table_.header = form_.header == CsvForm::Header::kYes || (form_.header == CsvForm::Header::kDetect && words);
+  table_.header = IsHeader(row);
   if (table_.header) {
     for (const CsvField& field : row) table_.names.push_back(field.text);
   }
@@ -188,6 +210,25 @@ void TableReader::ReadHeader(const std::vector<CsvField>& row) {
   FindRoles();
 }
 
+bool TableReader::IsHeader(const std::vector<CsvField>& row) const {
+  if (form_.header != CsvForm::Header::kDetect) return form_.header == CsvForm::Header::kYes;
+  if (!form_.text_column.empty()) {
+    if (NamesAColumn()) return true;
+    throw UserError(file_.At(1),
+                    "whether the first row is a header cannot be told of texts; say --header=yes or --header=no");
+  }
+  bool words = false;
+  for (size_t i = 0; i < row.size(); ++i) words |= !MayBeName(i) && IsWord(row[i].text);
+  return words;
+}
+
+bool TableReader::NamesAColumn() const {
+  std::vector<std::string> columns = form_.label_columns;
+  columns.push_back(form_.text_column);
+  if (!form_.label_column.empty()) columns.push_back(form_.label_column);
+  return std::any_of(columns.begin(), columns.end(), IsWord);
+}
+
 void TableReader::CheckRow(const std::vector<CsvField>& row) {
   if (row.size() != table_.columns) {
     mistakes_.Add(file_.At(0), "the row has " + std::to_string(row.size()) + " columns, but the first has " +
@@ -196,7 +237,9 @@ void TableReader::CheckRow(const std::vector<CsvField>& row) {
   }
   float value;
   for (const size_t i : table_.features) {
-    if (!ParseFinite(row[i].text, &value)) {
+    if (!form_.text_column.empty()) {
+      CheckText(row[i]);
+    } else if (!ParseFinite(row[i].text, &value)) {
       mistakes_.AddValue(file_.At(row[i].column), i, row[i].text);
     } else {
       table_.bytes &= IsByte(value);
@@ -206,6 +249,11 @@ void TableReader::CheckRow(const std::vector<CsvField>& row) {
   for (const size_t i : table_.labels) {
     if (!ParseFinite(row[i].text, &value)) mistakes_.AddValue(file_.At(row[i].column), i, row[i].text);
   }
+}
+
+void TableReader::CheckText(const CsvField& field) {
+  if (IsUtf8(field.text)) return visit_text_(field.text);
+  mistakes_.Add(file_.At(field.column), "the text is no UTF-8; convert the file with iconv -t UTF-8");
 }
 
 void TableReader::AddLabel(const CsvField& field) {
@@ -308,6 +356,8 @@ std::string CsvTable::NameOf(size_t column) const {
   return header ? "\"" + names[column] + "\"" : "column " + std::to_string(column);
 }
 
-CsvTable ReadCsvTable(const CsvForm& form) { return TableReader(form).Read(); }
+CsvTable ReadCsvTable(const CsvForm& form, const std::function<void(const std::string&)>& visit_text) {
+  return TableReader(form, visit_text).Read();
+}
 
 }  // namespace crema

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct CsvForm {
   // Likewise, columns with the several labels of a row, which are numbers. Not together with the former.
   std::vector<std::string> label_columns;
   std::vector<std::string> skip_columns;  // likewise, neither features nor labels
+  // Likewise, a column of texts, which then is all that is read beside the labels; with it, and no column by its name,
+  // `header` must say what the first row is.
+  std::string text_column;
   // The names of the classes in the order of their numbers, and where they are from; empty: those that rows have.
   std::vector<std::string> classes;
   std::string classes_file;
@@ -33,7 +37,7 @@ struct CsvTable {
   bool of_classes = true;  // else rows have several labels, or none
   size_t columns = 0;
   std::vector<size_t> labels;    // their columns: that of the class, or those of several labels
-  std::vector<size_t> features;  // likewise
+  std::vector<size_t> features;  // likewise, or that of the text
   size_t rows = 0;
   std::vector<int> row_classes;          // of each row, where rows have one
   std::vector<std::string> class_names;  // empty where classes are numbers
@@ -42,9 +46,9 @@ struct CsvTable {
 };
 
 // Labels are whole numbers from 0, or names, which are numbered in the order of their bytes, or as the form says. Every
-// value is looked at. Throws UserError with line and column of what is wrong, EnvironmentError where the file cannot be
-// read.
-CsvTable ReadCsvTable(const CsvForm& form);
+// value is looked at; `visit_text` is told each text. Throws UserError with line and column of what is wrong,
+// EnvironmentError where the file cannot be read.
+CsvTable ReadCsvTable(const CsvForm& form, const std::function<void(const std::string& text)>& visit_text = {});
 
 }  // namespace crema
 

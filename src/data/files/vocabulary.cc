@@ -54,6 +54,17 @@ std::string UnitProblem(const std::string& entry, TextUnit unit) {
                : "";
 }
 
+using Counts = std::unordered_map<std::string, int64_t>;
+
+// In the order of their bytes; `frequent` ones first where that is wanted.
+std::vector<std::pair<std::string, int64_t>> Sorted(const Counts& counts, bool frequent) {
+  std::vector<std::pair<std::string, int64_t>> sorted(counts.begin(), counts.end());
+  std::sort(sorted.begin(), sorted.end(), [frequent](const auto& a, const auto& b) {
+    return frequent && a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  return sorted;
+}
+
 }  // namespace
 
 void VisitUnits(const std::string& text, TextUnit unit, const std::string& path,
@@ -86,12 +97,9 @@ void VisitUnits(const std::string& text, TextUnit unit, const std::string& path,
 }
 
 Vocabulary Vocabulary::Of(const std::string& text, TextUnit unit, size_t most, const std::string& path) {
-  std::unordered_map<std::string, int64_t> counts;
+  Counts counts;
   VisitUnits(text, unit, path, [&](std::string_view found, int, int) { ++counts[std::string(found)]; });
-  std::vector<std::pair<std::string, int64_t>> sorted(counts.begin(), counts.end());
-  std::sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) {
-    return unit == TextUnit::kWord && a.second != b.second ? a.second > b.second : a.first < b.first;
-  });
+  auto sorted = Sorted(counts, unit == TextUnit::kWord);
   Vocabulary vocabulary;
   if (unit == TextUnit::kWord && sorted.size() > most) {
     sorted.resize(most);
@@ -99,6 +107,17 @@ Vocabulary Vocabulary::Of(const std::string& text, TextUnit unit, size_t most, c
     if (!has_unknown) sorted.back().first = kUnknownWord;
   }
   for (auto& [name, count] : sorted) vocabulary.units_.push_back(name);
+  vocabulary.Number();
+  return vocabulary;
+}
+
+Vocabulary Vocabulary::OfCounts(const Counts& counts, size_t most) {
+  Vocabulary vocabulary;
+  vocabulary.units_ = {kPadding, kUnknownWord};
+  for (auto& [word, count] : Sorted(counts, true)) {
+    if (vocabulary.size() == most) break;
+    vocabulary.units_.push_back(std::move(word));
+  }
   vocabulary.Number();
   return vocabulary;
 }

@@ -16,6 +16,8 @@ enum class TextUnit { kCharacter, kWord };
 
 // Stands for words that the vocabulary lacks, and for the end of a line among words.
 inline constexpr char kUnknownWord[] = "<unk>", kLineEnd[] = "<eos>";
+// Stands before texts that are shorter than what is read of each; then it is the first of a vocabulary.
+inline constexpr char kPadding[] = "<pad>";
 
 // Calls visit(unit, line, column), both from 1, for each unit in order. Characters are those of UTF-8, line ends among
 // them; words are what blanks separate, and kLineEnd at the end of each line. Throws UserError where the text is no
@@ -28,6 +30,8 @@ class Vocabulary {
   // Of all units of the text: characters in the order of their bytes, or words, the most frequent first, of which only
   // `most` are kept where there are more, kUnknownWord among them.
   static Vocabulary Of(const std::string& text, TextUnit unit, size_t most, const std::string& path);
+  // Of words and how often they occur: kPadding, kUnknownWord, then the most frequent ones, `most` >= 3 in all.
+  static Vocabulary OfCounts(const std::unordered_map<std::string, int64_t>& counts, size_t most);
   // Of a file with what Text makes: one unit per line, in the order of their numbers; \n, \r, \t, \s (a blank) and
   // \\ stand for themselves. Throws UserError where it is none, or holds what is no such unit of a text.
   static Vocabulary Read(const std::string& file, TextUnit unit);
