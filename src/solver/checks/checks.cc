@@ -9,6 +9,7 @@
 #include "device/device.h"
 #include "graph/files_written.h"
 #include "graph/program.h"
+#include "graph/program.h"
 #include "solver/checks/likely_mistakes.h"
 #include "solver/nets.h"
 #include "solver/snapshots/snapshot_hdf5.h"
@@ -21,6 +22,107 @@ namespace {
 
 constexpr char kDetection[] = "detection";  // eval_type
 
+using TrainingRole = SolverOptions::Role;
+
+Location FieldIn(const SolverFile& file, const char* field) {
+  return file.source ? file.source->Field(field) : Location{};
+}
+
+bool ComputesOnCpu(const SolverOptions& options) { return options.device->type() == DeviceType::kCpu; }
+
+void CheckDevices(const SolverOptions& options, Diagnostics* found) {
+  const std::vector<Device*>& devices = options.devices;
+  for (size_t i = 1; i < devices.size(); ++i) {
+    if (devices[i]->type() != options.device->type()) {
+      found->Error({}, "devices of different kinds cannot train together: give only GPUs, or only the CPU");
+      break;
+    }
+    if (!ComputesOnCpu(options) && std::count(devices.begin(), devices.end(), devices[i]) > 1) {
+      found->Error({}, "GPU \"" + devices[i]->name() + "\" is given twice; each can train one copy of the net");
+      break;
+    }
+  }
+  if (devices.size() == 1) return;
+  const std::string given = "uses one device, and " + std::to_string(devices.size()) + " are given; start a ";
+  if (options.processes) found->Error({}, "each of the processes that train together " + given + "process for each");
+  if (options.role != TrainingRole::kAlone) {
+    found->Error({}, "a process that trains with others " + given + "worker for each");
+  }
+}
+
+void CheckHogwildDevices(const SolverFile& file, const SolverOptions& options, Diagnostics* found) {
+  if (options.role != TrainingRole::kAlone || !TrainsHogwild(file.solver)) return;
+  if (!ComputesOnCpu(options)) {
+    found->Error(
+        FieldIn(file, "distributed"),
+        "mode is HOGWILD, whose threads change parameters in the memory of the CPU, but this run computes on a "
+        "GPU; train on the CPU, or, on GPUs, with mode: GRADIENT or AVERAGE");
+  } else if (options.devices.size() > 1) {
+    found->Error(FieldIn(file, "distributed"),
+                 "mode is HOGWILD, and " + std::to_string(options.devices.size()) +
+                     " devices are given; give the CPU alone, local_workers says how many threads");
+  }
+}
+
+// What the file says of GPUs, which flags choose.
+void WarnOfUnusedGpus(const SolverFile& file, const SolverOptions& options, Diagnostics* found) {
+  const SolverParameter& param = file.solver;
+  const bool on_cpu = ComputesOnCpu(options);
+  if (param.device_id_size() > 1 && static_cast<int>(options.devices.size()) < param.device_id_size() &&
+      options.role == TrainingRole::kAlone && !options.processes) {
+    std::string gpus;
+    for (const int id : param.device_id()) gpus += (gpus.empty() ? "" : ",") + std::to_string(id);
+    found->Warning(FieldIn(file, "device_id"),
+                   "device_id lists " + std::to_string(param.device_id_size()) + " GPUs but this run computes on " +
+                       (on_cpu ? "the CPU" : "one device") + "; `train --gpu=" + gpus + "` computes on them");
+  } else if (on_cpu && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU) {
+    found->Warning(FieldIn(file, "solver_mode"),
+                   "solver_mode is GPU but this run computes on the CPU; `train --gpu=" +
+                       std::to_string(param.device_id_size() > 0 ? param.device_id(0) : 0) + "` computes on a GPU");
+  }
+}
+
+void CheckStart(const SolverOptions& options, Diagnostics* found) {
+  if (!options.weights.empty() && !options.snapshot.empty() && options.snapshot != "auto") {
+    found->Error({}, "both weights and a snapshot are given; a snapshot holds its own weights: give one of the two");
+  }
+  if (options.role == TrainingRole::kWorker && (!options.weights.empty() || !options.snapshot.empty())) {
+    found->Error({}, "a worker gets its parameters from the coordinator; give weights and snapshots to that");
+  }
+}
+
+// What is not there, or not to be had, where others train, too.
+void CheckRole(const SolverFile& file, const SolverOptions& options, Diagnostics* found) {
+  const SolverParameter& param = file.solver;
+  const bool leads = options.role == TrainingRole::kCoordinator;
+  if (param.has_ema() && (leads || TrainsHogwild(param))) {
+    found->Error(FieldIn(file, "ema"),
+                 std::string("ema is not there ") +
+                     (TrainsHogwild(param) ? "where threads share parameters (mode: HOGWILD)"
+                                           : "where workers train, whose parameters are averaged anyway") +
+                     "; remove it");
+  }
+  if (options.role != TrainingRole::kAlone && param.lr_policy() == "plateau") {
+    found->Error(FieldIn(file, "lr_policy"),
+                 "lr_policy \"plateau\" goes by the loss of each iteration, which workers do not know of each other "
+                 "when they begin the next: each would drop at another one; use \"multistep\" or \"cosine\", or train "
+                 "with engine: MPI");
+  }
+  if (leads && param.snapshot_diff() && !options.exchanges_gradients) {
+    found->Warning(FieldIn(file, "snapshot_diff"), "snapshot_diff has no effect: gradients stay with the workers");
+  }
+}
+
+// Throws EnvironmentError.
+void TryToWriteSnapshots(const std::string& prefix, bool hdf5) {
+  try {
+    const AtomicFile probe(prefix + "_iter_probe");
+    if (hdf5) CreateHdf5(probe.temporary());
+  } catch (const EnvironmentError& error) {
+    throw EnvironmentError("snapshots cannot be written to snapshot_prefix \"" + prefix + "\": " + error.what());
+  }
+}
+
 }  // namespace
 
 void Solver::Impl::Check(const SolverFile& file) {
@@ -30,89 +132,20 @@ void Solver::Impl::Check(const SolverFile& file) {
       d.severity == Diagnostic::Severity::kError ? found.Error(d.where, d.message) : found.Warning(d.where, d.message);
     }
   };
-  const auto at = [&file](const char* field) { return file.source ? file.source->Field(field) : Location{}; };
+  CREMA_CHECK(!options.processes || options.role == Role::kAlone);
   add(file.warnings);
   add(CheckSolver(file));
   add(MissingNets(file, options));
-  const bool on_cpu = options.device->type() == DeviceType::kCpu;
-  for (size_t i = 1; i < options.devices.size(); ++i) {
-    const Device* device = options.devices[i];
-    if (device->type() != options.device->type()) {
-      found.Error({}, "devices of different kinds cannot train together: give only GPUs, or only the CPU");
-      break;
-    }
-    if (!on_cpu && std::count(options.devices.begin(), options.devices.end(), device) > 1) {
-      found.Error({}, "GPU \"" + device->name() + "\" is given twice; each can train one copy of the net");
-      break;
-    }
-  }
-  if (param.has_ema() && (options.role == Role::kCoordinator || TrainsHogwild(param))) {
-    found.Error(at("ema"), std::string("ema is not there ") +
-                               (TrainsHogwild(param) ? "where threads share parameters (mode: HOGWILD)"
-                                                     : "where workers train, whose parameters are averaged anyway") +
-                               "; remove it");
-  }
-  if (options.role == Role::kAlone && TrainsHogwild(param)) {
-    if (!on_cpu) {
-      found.Error(
-          at("distributed"),
-          "mode is HOGWILD, whose threads change parameters in the memory of the CPU, but this run computes on a "
-          "GPU; train on the CPU, or, on GPUs, with mode: GRADIENT or AVERAGE");
-    } else if (options.devices.size() > 1) {
-      found.Error(at("distributed"), "mode is HOGWILD, and " + std::to_string(options.devices.size()) +
-                                         " devices are given; give the CPU alone, local_workers says how many threads");
-    }
-  }
-  if (param.device_id_size() > 1 && static_cast<int>(options.devices.size()) < param.device_id_size() &&
-      options.role == Role::kAlone && !options.processes) {
-    std::string gpus;
-    for (const int id : param.device_id()) gpus += (gpus.empty() ? "" : ",") + std::to_string(id);
-    found.Warning(at("device_id"), "device_id lists " + std::to_string(param.device_id_size()) +
-                                       " GPUs but this run computes on " + (on_cpu ? "the CPU" : "one device") +
-                                       "; `train --gpu=" + gpus + "` computes on them");
-  } else if (on_cpu && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU) {
-    found.Warning(at("solver_mode"), "solver_mode is GPU but this run computes on the CPU; `train --gpu=" +
-                                         std::to_string(param.device_id_size() > 0 ? param.device_id(0) : 0) +
-                                         "` computes on a GPU");
-  }
-  if (!options.weights.empty() && !options.snapshot.empty() && options.snapshot != "auto") {
-    found.Error({}, "both weights and a snapshot are given; a snapshot holds its own weights: give one of the two");
-  }
-  const bool worker = options.role == Role::kWorker;
-  if (options.processes && options.devices.size() > 1) {
-    found.Error({}, "each of the processes that train together uses one device, and " +
-                        std::to_string(options.devices.size()) + " are given; start a process for each");
-  }
-  CREMA_CHECK(!options.processes || options.role == Role::kAlone);
-  if (options.role != Role::kAlone && options.devices.size() > 1) {
-    found.Error({}, "a process that trains with others uses one device, and " + std::to_string(options.devices.size()) +
-                        " are given; start a worker for each");
-  }
-  if (worker && (!options.weights.empty() || !options.snapshot.empty())) {
-    found.Error({}, "a worker gets its parameters from the coordinator; give weights and snapshots to that");
-  }
-  if (options.role != Role::kAlone && param.lr_policy() == "plateau") {
-    found.Error(
-        at("lr_policy"),
-        "lr_policy \"plateau\" goes by the loss of each iteration, which workers do not know of each other when "
-        "they begin the next: each would drop at another one; use \"multistep\" or \"cosine\", or train with "
-        "engine: MPI");
-  }
-  if (options.role == Role::kCoordinator && param.snapshot_diff() && !options.exchanges_gradients) {
-    found.Warning(at("snapshot_diff"), "snapshot_diff has no effect: gradients stay with the workers");
-  }
-  if (!worker && rank == 0 && (param.snapshot() > 0 || param.snapshot_after_train())) {
+  CheckDevices(options, &found);
+  CheckHogwildDevices(file, options, &found);
+  WarnOfUnusedGpus(file, options, &found);
+  CheckStart(options, &found);
+  CheckRole(file, options, &found);
+  if (options.role != Role::kWorker && rank == 0 && (param.snapshot() > 0 || param.snapshot_after_train())) {
     if (prefix.empty()) {
-      found.Error(at("snapshot_prefix"), "snapshot_prefix is missing: where snapshots are written");
+      found.Error(FieldIn(file, "snapshot_prefix"), "snapshot_prefix is missing: where snapshots are written");
     }
-    if (!found.has_errors()) {
-      try {
-        const AtomicFile probe(prefix + "_iter_probe");
-        if (param.snapshot_format() == SolverParameter::HDF5) CreateHdf5(probe.temporary());
-      } catch (const EnvironmentError& error) {
-        throw EnvironmentError("snapshots cannot be written to snapshot_prefix \"" + prefix + "\": " + error.what());
-      }
-    }
+    if (!found.has_errors()) TryToWriteSnapshots(prefix, param.snapshot_format() == SolverParameter::HDF5);
   }
   found.ThrowIfErrors();
   for (const Diagnostic& warning : found.list()) Tell(&Observer::OnNotice, warning);
@@ -153,7 +186,7 @@ void Solver::Impl::CheckSnapshotSize() const {
 }
 
 void Solver::Impl::CheckEvalType(const SolverFile& file) const {
-  const Location where = file.source ? file.source->Field("eval_type") : Location{};
+  const Location where = FieldIn(file, "eval_type");
   for (size_t i = 0; i < test_nets.size(); ++i) {
     const TestOutputs outputs(*test_nets[i]);
     const std::string name = "test net #" + std::to_string(i);
