@@ -11,7 +11,7 @@
 #include "crema/error.h"
 #include "crema/solver.h"
 #include "report/evaluation.h"
-#include "solver/checks/likely_mistakes.h"
+#include "solver/checks/tested_data.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 

@@ -185,9 +185,8 @@ void Solver::Impl::LoadWeights() {
     }
     Tell(&Observer::OnWeights, loaded);
   }
-  WarnOfZeroWeights(copied);
   WarnOfTestsOwnLayers();
-  for (const Diagnostic& mistake : LikelyMistakes(param, *net, test_nets, copied)) {
+  for (const Diagnostic& mistake : LikelyMistakes({param, *net, test_nets, copied})) {
     Tell(&Observer::OnNotice, mistake);
   }
 }

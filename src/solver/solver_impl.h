@@ -275,8 +275,6 @@ struct Solver::Impl {
   // Throws UserError where workers test without what weights files gave the test net.
   void CheckTournamentTests(const SolverFile& file) const;
 
-  // Of layers that nothing below learns through; `loaded`: those that a weights file filled.
-  void WarnOfZeroWeights(const std::set<std::string>& loaded) const;
   void RestoreBest(const BestState& state);
   // What the data and recurrent layers of one net had read; `name`: as in SolverState.
   void RestorePosition(const LoadedState& loaded, const std::string& name, Net* target);

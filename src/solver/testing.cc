@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "graph/program.h"
-#include "solver/checks/likely_mistakes.h"
+#include "solver/checks/tested_data.h"
 #include "solver/snapshots/snapshot.h"
 #include "solver/solver_impl.h"
 #include "solver/test_outputs.h"

@@ -9,8 +9,6 @@
 #include "device/device.h"
 #include "graph/files_written.h"
 #include "graph/program.h"
-#include "graph/program.h"
-#include "solver/checks/likely_mistakes.h"
 #include "solver/nets.h"
 #include "solver/snapshots/snapshot_hdf5.h"
 #include "solver/solver_impl.h"
@@ -257,30 +255,6 @@ void Solver::Impl::WarnOfNothingToLearn() const {
                ? "the train net has no parameters, so nothing will be learnt"
                : "nothing will be learnt: no loss of the train net depends on a parameter with an lr_mult above 0; "
                  "`crema compile --dump=graph` shows which gradients are computed");
-}
-
-void Solver::Impl::WarnOfZeroWeights(const std::set<std::string>& loaded) const {
-  const CompiledNet& compiled = net->compiled();
-  for (const Node& node : compiled.graph.nodes) {
-    if (!StartsWithZeros(compiled.graph, node, loaded)) continue;
-    if (compiled.graph.params[node.params[0]].lr_mult != 0) continue;
-    std::string remedy = "give weights for it (--weights), a weight_filler such as \"xavier\", or an lr_mult above 0";
-    const ConvolutionParameter& param = node.param->convolution_param();
-    // From channels to as many: resized one by one, and not each the sum of all.
-    const bool resizes = node.type->name == "Deconvolution" && node.setup->bottom_shape(0).axes() == 4 &&
-                         node.setup->bottom_shape(0)[1] == param.num_output();
-    if (resizes) {
-      remedy = "write weight_filler { type: \"bilinear\" }";
-      if (param.num_output() > 1) remedy += " and group: " + std::to_string(param.num_output());
-      remedy += ", which resizes images";
-    }
-    Warn(
-        compiled.file.source ? compiled.file.source->Layer(node.index_in_file) : Location{},
-        "layer \"" + node.name() + "\" (" + node.type->name +
-            ") has weights of 0 and keeps them: its weight_filler is constant 0, lr_mult is 0, and no weights file has "
-            "any for it. Nothing of its bottom gets through, and nothing below learns by it; " +
-            remedy);
-  }
 }
 
 void Solver::Impl::WarnOfZeroLosses(const std::string& notice) const {
