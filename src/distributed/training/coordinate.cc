@@ -21,6 +21,7 @@
 #include "distributed/training/cluster_settings.h"
 #include "distributed/training/coordination.h"
 #include "distributed/training/data_fingerprint.h"
+#include "distributed/training/lost_rounds.h"
 #include "distributed/training/solver_for_workers.h"
 #include "ops/matrices/gemm.h"
 #include "runtime/refuse_inputs.h"
@@ -116,50 +117,33 @@ CoordinatorStart Coordination::StartingPoint() {
   const Payload state = StateOf(steps_, layout_, with_history, velocity);
   JournalReplay replay = replayer.Finish();
   CoordinatorStart start;
-  start.epoch = replay.epoch;
-  start.version = replay.version;
   start.iteration = static_cast<uint64_t>(solver_.iteration());
-  start.carried = before.carried();
-  start.ledger = std::move(replay.ledger);
-  start.lost = std::move(replay.lost);
-  start.state = state;
   start.digest = DigestOf(*state);
   std::vector<uint64_t> digests = {start.digest};
   // Histories are part of what the journal names in some rounds only.
   if (restored && with_history) digests.push_back(DigestOf(*StateOf(steps_, layout_, false, velocity)));
   if (restored && IsOfOthers(replay, start.iteration, digests)) {
-    Tell("the snapshot is of round " + std::to_string(start.version) + ", for which " + solver_.snapshot_prefix() +
+    Tell("the snapshot is of round " + std::to_string(replay.version) + ", for which " + solver_.snapshot_prefix() +
              "_cluster.journal names other parameters: it is of another run, or what the solver file says of the net "
              "or of how workers average was changed; training goes on from what the snapshot has",
          0, true);
   }
-  // Workers do not have the outer momentum where it is in no state, nor what a solver that updates here remembers;
-  // those of this machine died with the coordinator that started them.
-  std::string nobody_has_them;
-  if (HasOuterMomentum(settings_) && layout_.velocity == 0) {
-    nobody_has_them = "workers do not know the outer momentum";
-  } else if (updates_net_ && steps_.history_count() > 0) {
-    nobody_has_them = "workers do not know the solver's history";
-  } else if (settings_.endpoint().empty()) {
-    nobody_has_them = "no worker is left";
-  }
+  const std::string nobody_has_them =
+      WhyNobodyHasRounds(settings_, layout_, updates_net_ && steps_.history_count() > 0);
   // What was named is what is to go on.
-  std::string why_void = nobody_has_them;
-  if (why_void.empty() && restored && options_.snapshot != "auto") {
-    why_void = "--snapshot=auto, which goes on with what workers have, was not asked for";
-  }
-  std::optional<uint64_t> rolled_back = replay.out_of_reach;
-  if (!start.lost.empty() && !why_void.empty()) {
-    rolled_back = start.lost.back().version();
-    start.lost.clear();
-  }
-  if (rolled_back) {
-    rolled_back_ = "rounds " + std::to_string(start.version + 1) + " to " + std::to_string(*rolled_back) +
-                   " are lost and will be trained again: the snapshot does not have them, and " +
-                   (replay.out_of_reach ? "the journal begins behind it" : why_void);
-  }
+  const bool named = restored && options_.snapshot != "auto";
+  rolled_back_ = GiveUpRounds(nobody_has_them.empty() && named
+                                  ? "--snapshot=auto, which goes on with what workers have, was not asked for"
+                                  : nobody_has_them,
+                              &replay);
   // What would be rolled back need not be on the disk.
   journal_->set_flush(nobody_has_them.empty());
+  start.epoch = replay.epoch;
+  start.version = replay.version;
+  start.carried = before.carried();
+  start.state = state;
+  start.ledger = std::move(replay.ledger);
+  start.lost = std::move(replay.lost);
   cluster_state_ = before;
   steps_.set_cluster_state([this] {
     // A snapshot is never ahead of the journal.
