@@ -21,10 +21,11 @@
 namespace crema {
 
 Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
-    : param(file.solver), options(std::move(given)), losses(std::max(1, file.solver.average_loss())) {
-  prefix = SnapshotPrefix(param, options);
-  kept_snapshots.emplace(prefix, param.snapshot_keep());
-  best_file.emplace(prefix, param.snapshot_format());
+    : param(file.solver),
+      options(std::move(given)),
+      snapshots(std::make_shared<RunSnapshots>(param, options)),
+      losses(std::max(1, file.solver.average_loss())) {
+  best_file.emplace(snapshots->prefix(), snapshots->format());
   if (options.devices.empty()) options.devices = {options.device};
   for (Device*& of_rank : options.devices) {
     if (!of_rank) of_rank = &CpuDevice();
@@ -44,9 +45,10 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     if (rank > 0) return;
     if (options.snapshot == "auto") {
       resume = LoadNewestState(
-          prefix, [this](const Diagnostic& d) { Tell(&Observer::OnNotice, d); }, &loaded, param.snapshot_format());
+          snapshots->prefix(), [this](const Diagnostic& d) { Tell(&Observer::OnNotice, d); }, &loaded,
+          snapshots->format());
       if (!resume)
-        Warn({}, "no snapshot to resume from at " + StatePath(prefix, 0, param.snapshot_format()) +
+        Warn({}, "no snapshot to resume from at " + StatePath(snapshots->prefix(), 0, snapshots->format()) +
                      " and higher: a fresh start");
     } else if (!options.snapshot.empty()) {
       loaded = LoadState(FindFile(options.snapshot, SearchFolders(options)));
@@ -278,7 +280,7 @@ int Solver::iteration() const { return impl_->iteration; }
 float Solver::learning_rate() const { return impl_->RateAt(impl_->iteration); }
 float Solver::smoothed_loss() const { return impl_->losses.mean(); }
 uint64_t Solver::seed() const { return impl_->seed; }
-const std::string& Solver::snapshot_prefix() const { return impl_->prefix; }
+const std::string& Solver::snapshot_prefix() const { return impl_->snapshots->prefix(); }
 Net& Solver::net() { return *impl_->net; }
 int Solver::test_nets() const { return static_cast<int>(impl_->test_nets.size()); }
 Net& Solver::test_net(int index) { return *impl_->test_nets.at(static_cast<size_t>(index)); }

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "base/stopwatch.h"
-#include "base/working_directory.h"
 #include "crema/distributed.pb.h"
 #include "crema/solver.h"
 #include "device/communicator.h"
@@ -31,7 +30,7 @@
 #include "solver/rules/updater.h"
 #include "solver/snapshots/best.h"
 #include "solver/snapshots/best_file.h"
-#include "solver/snapshots/kept_snapshots.h"
+#include "solver/snapshots/run_snapshots.h"
 #include "solver/snapshots/snapshot.h"
 #include "solver/weight_average.h"
 #include "solver/zero_loss_watch.h"
@@ -144,18 +143,9 @@ struct Solver::Impl {
   NetPosition PositionOf(const Net& of) const;
   // Throws EnvironmentError, and NotFinite where a parameter is no number, as TrySnapshot does.
   void Snapshot();
-  // As Snapshot, but a failure is told to the observers and training goes on; by the first rank. Whether one was
-  // written.
-  bool TrySnapshot();
-  // As TrySnapshot, where no other snapshot follows: if it cannot be written, and somebody can ask for a stop, this
-  // waits and tries again until it can, or until they do.
-  bool SnapshotAtEnd();
-  // Warns of `what` that is tried again, and calls `write` until it throws no EnvironmentError: then true. False where
-  // nobody can ask for a stop, or somebody does, which holds for all that is still to be written.
-  bool WriteWhenThereIsRoom(const std::string& what, const std::function<void()>& write);
+  // As Snapshot, but as RunSnapshots tries; by the first rank. Whether one was written.
+  bool TrySnapshot(bool at_end = false);
   void Restore(const LoadedState& loaded);
-  // The one that was written last, for the end of a message; empty without one.
-  std::string LastSnapshot() const;
 
   template <typename Event>
   void Tell(void (Observer::*method)(const Event&), const Event& event) const {
@@ -174,8 +164,7 @@ struct Solver::Impl {
 
   SolverParameter param;
   SolverOptions options;
-  std::string prefix;
-  const std::string started_in = WorkingDirectory();  // what a relative prefix begins in
+  std::shared_ptr<RunSnapshots> snapshots;  // of all ranks of a process
   uint64_t seed = 0;
   bool seed_drawn = false;
   std::unique_ptr<Net> net;
@@ -199,11 +188,6 @@ struct Solver::Impl {
   PlateauState plateau;
 
   int iteration = 0;
-  int saved_iteration = -1;  // of the last snapshot written or restored
-  int failed_snapshots = 0;
-  int failed_iteration = kNone;  // of the last one that failed
-  std::string last_snapshot;
-  std::optional<KeptSnapshots> kept_snapshots;  // of who writes them
   IterationUndo undo;
   bool data_not_finite = false;  // what training ended for
   // The last display read a batch that no iteration will: what a snapshot would hold is gone.
@@ -225,14 +209,10 @@ struct Solver::Impl {
     float value = 0;
   };
   std::optional<UnwrittenBest> unwritten_best;  // of the latest test
-  std::string write_failure;                    // of the last file that could not be written
-  bool ends_without_room = false;               // somebody said so
 
   // Asked for by snapshots; and what the one had that was restored.
   std::function<ClusterState()> cluster_state;
   std::optional<ClusterState> restored_cluster;
-  // Told why something cannot be written, again and again while room for it is waited for; then of "", once.
-  std::function<void(const std::string& failure)> on_waiting_for_room;
 
  private:
   void Check(const SolverFile& file);
@@ -280,7 +260,6 @@ struct Solver::Impl {
   void RestorePosition(const LoadedState& loaded, const std::string& name, Net* target);
   // Where the train net does not compute what it did when a snapshot was written.
   void WarnOfOtherNet(const NetParameter& before) const;
-  void WarnOfLeftover(const std::string& failures) const;
   // Forward, backward and update of all ranks; returns the loss.
   float RunIteration();
   // A forward pass of all ranks, and of this one, at the end of training; returns the loss.

@@ -68,7 +68,7 @@ void Solver::Impl::TestOne(int index, bool to_the_end, bool* stopped) {
       case SolverAction::kSnapshot:
         if (!read_past_end) {
           TrySnapshot();
-        } else if (last_snapshot != StatePath(prefix, iteration, param.snapshot_format())) {
+        } else if (snapshots->last() != StatePath(snapshots->prefix(), iteration, snapshots->format())) {
           Warn({}, "no snapshot is written during the last test; snapshot_after_train: true writes one before it");
         }
         break;
@@ -97,21 +97,10 @@ void Solver::Impl::TellOfPartlyTested(int index) {
 
 void Solver::Impl::Judge(const TestResult& result) {
   const float value = best->ValueIn(result);
-  bool written = false;
+  const bool better = best->IsBetter(value);
   unwritten_best.reset();
-  if (best->IsBetter(value)) {
-    try {
-      WriteBest();
-      written = true;
-    } catch (const NotFinite&) {
-      throw;
-    } catch (const EnvironmentError& error) {
-      ++failed_snapshots;
-      unwritten_best = UnwrittenBest{iteration, value};
-      write_failure = error.what();
-      Tell(&Observer::OnSnapshotFailed, SnapshotFailed{iteration, error.what()});
-    }
-  }
+  const bool written = better && snapshots->Try(iteration, [this] { WriteBest(); });
+  if (better && !written) unwritten_best = UnwrittenBest{iteration, value};
   best->Add(iteration, value, written);
   if (written) Tell(&Observer::OnBest, *FoundBest());
 }
@@ -119,11 +108,11 @@ void Solver::Impl::Judge(const TestResult& result) {
 void Solver::Impl::BestAtEnd() {
   if (!unwritten_best || unwritten_best->iteration != iteration) return;
   const ShownParameters shown(average ? &*average : nullptr, ShownParameters::Show::kAverage);
-  if (!WriteWhenThereIsRoom("the parameters of the last test, the best so far, could not be written: their file is",
-                            [this] { WriteBest(); })) {
+  if (!snapshots->TryWhenThereIsRoom(
+          "the parameters of the last test, the best so far, could not be written: their file is",
+          [this] { WriteBest(); })) {
     return;
   }
-  --failed_snapshots;
   best->AddWritten(iteration, unwritten_best->value);
   Tell(&Observer::OnBest, *FoundBest());
 }
@@ -139,7 +128,7 @@ void Solver::Impl::WriteBest() {
 
 void Solver::Impl::RemoveUntrainedBest() {
   const std::optional<BestFound> found = FoundBest();
-  if (!best_file->is_own() || saved_iteration >= 0 || (found && found->iteration > 0)) return;
+  if (!best_file->is_own() || snapshots->iteration() >= 0 || (found && found->iteration > 0)) return;
   const bool given_back = best_file->GiveBack(found.has_value());
   if (found) best->Restore(before_test.best);
   if (!given_back) return;

@@ -41,7 +41,7 @@ void Solver::Impl::Start() {
   start.iteration = iteration;
   start.max_iter = param.max_iter();
   start.test_nets = static_cast<int>(test_nets.size());
-  if (param.snapshot() > 0 || param.snapshot_after_train()) start.snapshot_prefix = prefix;
+  if (param.snapshot() > 0 || param.snapshot_after_train()) start.snapshot_prefix = snapshots->prefix();
   start.seed = seed;
   start.seed_drawn = seed_drawn;
   (hogwild ? start.threads : start.ranks) = ranks;
@@ -62,7 +62,7 @@ TrainingResult Solver::Impl::Train() {
 }
 
 void Solver::Impl::WarnIfNothingIsLeft() const {
-  if (iteration > 0 && iteration == saved_iteration && iteration >= param.max_iter()) {
+  if (iteration > 0 && iteration == snapshots->iteration() && iteration >= param.max_iter()) {
     Warn({}, "the snapshot is of iteration " + std::to_string(iteration) + " and max_iter is " +
                  std::to_string(param.max_iter()) + ": nothing is left to train; raise max_iter to go on");
   }
@@ -71,9 +71,9 @@ void Solver::Impl::WarnIfNothingIsLeft() const {
 TrainingResult Solver::Impl::End(bool finished) {
   if (updater->loss_factor()) TellIssued();
   WarnOfZeroLosses(zero_losses_.End());
-  if (param.snapshot_after_train() || !finished || failed_iteration == iteration) {
+  if (param.snapshot_after_train() || !finished || snapshots->failed_at(iteration)) {
     CompareRanks();
-    if (saved_iteration != iteration) SnapshotAtEnd();
+    if (snapshots->iteration() != iteration) TrySnapshot(/*at_end=*/true);
   }
   if (finished && DueEvery(param.display()) && options.role == Role::kAlone) {
     read_past_end = true;
@@ -91,7 +91,7 @@ TrainingResult Solver::Impl::End(bool finished) {
   end.iteration = iteration;
   end.stopped_early = !finished && !out_of_patience;
   end.out_of_patience = out_of_patience;
-  end.failed_snapshots = failed_snapshots;
+  end.failed_snapshots = snapshots->failures();
   end.best = FoundBest();
   if (const auto lost = best ? best->lost() : std::nullopt) {
     Warn({}, "the parameters of the best test, " + best->output() + " = " + FormatNumber(lost->value) +
@@ -99,7 +99,7 @@ TrainingResult Solver::Impl::End(bool finished) {
                  (end.best ? ": those of a lesser one are kept" : ", nor those of any other"));
   }
   Tell(&Observer::OnEnd, end);
-  return {iteration, end.stopped_early, failed_snapshots, last_snapshot, out_of_patience, end.best};
+  return {iteration, end.stopped_early, end.failed_snapshots, snapshots->last(), out_of_patience, end.best};
 }
 
 bool Solver::Impl::Step(int iterations) {
@@ -247,10 +247,6 @@ void Solver::Impl::TellIssued() {
   TellUpdate(std::exchange(issued_in_, kNone));
 }
 
-std::string Solver::Impl::LastSnapshot() const {
-  return last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + ".";
-}
-
 void Solver::Impl::TellUpdate(int of_iteration) {
   if (TellOverflow(of_iteration, updater->LossScaleOf(of_iteration), true)) return;
   TellClipping(of_iteration, updater->NormOf(of_iteration));
@@ -263,13 +259,13 @@ bool Solver::Impl::TellOverflow(int of_iteration, const LossScale& loss_scale, b
     throw NotFinite(what + "loss_scale " + FormatNumber(loss_scale.scale) +
                     "; training stops before this update. Set a lower loss_scale, or none: it is then found while "
                     "training, and such updates are left out." +
-                    LastSnapshot());
+                    snapshots->LastInWords());
   }
   if (loss_scale.scale < kSmallestLossScale) {
     throw NotFinite(what + "a loss scale of " + FormatNumber(2 * loss_scale.scale) +
                     " still, so it is not the range of half precision; training stops before this update. Lower " +
                     RateField(param, RateAt(of_iteration)) + ", or look for the cause with precision: F32." +
-                    LastSnapshot());
+                    snapshots->LastInWords());
   }
   Tell(&Observer::OnOverflowed, GradientsOverflowed{of_iteration, loss_scale.scale, left_out});
   return true;
@@ -351,7 +347,7 @@ void Solver::Impl::FailNonFinite(const std::string& what) {
                   (!computes       ? ""
                    : cause.empty() ? " No parameter or layer output of this batch holds a NaN or an infinity."
                                    : " The first values that are not finite: " + cause + ".") +
-                  remedy + LastSnapshot());
+                  remedy + snapshots->LastInWords());
 }
 
 // Kernels that rectify take a NaN for 0, so a loss may look sound whose parameters are lost.
@@ -361,7 +357,7 @@ void Solver::Impl::RefuseNan() const {
   throw NotFinite("iteration " + std::to_string(iteration) + ": " + found +
                   " holds a NaN, although the loss does not show it; training stops, and no snapshot of it is written. "
                   "Look for numbers in the data that are not finite, lower " +
-                  RateField(param, RateAt(iteration)) + ", or set clip_gradients." + LastSnapshot());
+                  RateField(param, RateAt(iteration)) + ", or set clip_gradients." + snapshots->LastInWords());
 }
 
 }  // namespace crema

@@ -380,18 +380,18 @@ bool TrainingSteps::Test(bool to_the_end) { return impl_.Test(to_the_end); }
 
 bool TrainingSteps::out_of_patience() const { return impl_.out_of_patience; }
 
-std::string TrainingSteps::LastSnapshot() const { return impl_.LastSnapshot(); }
+std::string TrainingSteps::LastSnapshot() const { return impl_.snapshots->LastInWords(); }
 
 bool TrainingSteps::TrySnapshot() { return impl_.TrySnapshot(); }
 
-bool TrainingSteps::SnapshotAtEnd() { return impl_.SnapshotAtEnd(); }
+bool TrainingSteps::SnapshotAtEnd() { return impl_.TrySnapshot(/*at_end=*/true); }
 
 TrainingResult TrainingSteps::Finish(bool stopped) { return impl_.End(!stopped); }
 
 void TrainingSteps::set_cluster_state(std::function<ClusterState()> state) { impl_.cluster_state = std::move(state); }
 
 void TrainingSteps::set_on_waiting_for_room(std::function<void(const std::string& failure)> told) {
-  impl_.on_waiting_for_room = std::move(told);
+  impl_.snapshots->set_on_waiting_for_room(std::move(told));
 }
 
 const std::optional<ClusterState>& TrainingSteps::restored_cluster_state() const { return impl_.restored_cluster; }

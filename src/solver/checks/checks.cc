@@ -140,10 +140,10 @@ void Solver::Impl::Check(const SolverFile& file) {
   CheckStart(options, &found);
   CheckRole(file, options, &found);
   if (options.role != Role::kWorker && rank == 0 && (param.snapshot() > 0 || param.snapshot_after_train())) {
-    if (prefix.empty()) {
+    if (snapshots->prefix().empty()) {
       found.Error(FieldIn(file, "snapshot_prefix"), "snapshot_prefix is missing: where snapshots are written");
     }
-    if (!found.has_errors()) TryToWriteSnapshots(prefix, param.snapshot_format() == SolverParameter::HDF5);
+    if (!found.has_errors()) TryToWriteSnapshots(snapshots->prefix(), snapshots->format() == SolverParameter::HDF5);
   }
   found.ThrowIfErrors();
   for (const Diagnostic& warning : found.list()) Tell(&Observer::OnNotice, warning);

@@ -36,7 +36,6 @@ int Solver::Impl::NextPause(int end) const {
 }
 
 Solver::Impl::Requests Solver::Impl::RunFreely(int end) {
-  for (const auto& other : others) other->last_snapshot = last_snapshot;
   hogwild->Begin(iteration, end);
   since_finished_.Restart();
   Requests asked;

@@ -96,10 +96,10 @@ void Solver::Impl::ShareState(bool at_start) {
     if (rank > 0) updater->RestoreLossScale(scale);
   }
   if (!at_start) return;
-  int64_t numbers[2] = {iteration, saved_iteration};
+  int64_t numbers[2] = {iteration, snapshots->iteration()};
   processes.Broadcast(numbers, sizeof numbers);
   iteration = static_cast<int>(numbers[0]);
-  saved_iteration = static_cast<int>(numbers[1]);
+  snapshots->set_iteration(static_cast<int>(numbers[1]));
   processes.Broadcast(&plateau, sizeof plateau);
   std::vector<uint64_t> records;
   net->CopyDataPositions(&records);

@@ -28,6 +28,7 @@ void CopyTensor(Device& from_device, const Tensor& from, Device& to_device, cons
 Solver::Impl::Impl(const SolverFile& file, const Impl& first, int given_rank)
     : param(first.param),
       options(first.options),
+      snapshots(first.snapshots),
       seed(first.seed),
       rank(given_rank),
       ranks(first.ranks),
@@ -90,7 +91,6 @@ float Solver::Impl::RunIteration() {
     settled = communicator == nullptr;
     return Iterate(static_cast<uint64_t>(iteration));
   }
-  for (const auto& other : others) other->last_snapshot = last_snapshot;
   settled = false;
   float loss = 0;
   threads_->Run([&](int r) {

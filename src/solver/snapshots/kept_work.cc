@@ -21,9 +21,9 @@ bool Solver::Impl::CanTakeBack() const {
 }
 
 void Solver::Impl::KeepWork() {
-  if (ranks > 1 || hogwild || options.role != Role::kAlone || options.processes || prefix.empty()) return;
+  if (ranks > 1 || hogwild || options.role != Role::kAlone || options.processes || snapshots->prefix().empty()) return;
   if (param.snapshot() <= 0 && !param.snapshot_after_train()) return;
-  if (iteration == 0 || iteration == saved_iteration || undo.parameters_change()) return;
+  if (iteration == 0 || iteration == snapshots->iteration() || undo.parameters_change()) return;
   try {
     if (!undo.TakeBack(net.get(), device, &losses, &plateau)) {
       Warn({}, "the snapshot that follows is not exactly of iteration " + std::to_string(iteration) +

@@ -2,13 +2,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <map>
-#include <thread>
 
 #include "base/paths.h"
-#include "base/working_directory.h"
 #include "graph/program.h"
 #include "solver/checks/epochs.h"
 #include "solver/snapshots/net_change.h"
@@ -20,7 +17,6 @@ namespace crema {
 namespace {
 
 constexpr char kTrainNet[] = "train";
-constexpr int kSecondsBetweenAttempts = 5;  // to write the last snapshot
 
 std::string TestNet(size_t index) { return "test" + std::to_string(index); }
 
@@ -125,8 +121,7 @@ NetPosition Solver::Impl::PositionOf(const Net& of) const {
 }
 
 void Solver::Impl::Snapshot() {
-  if (prefix.empty()) throw EnvironmentError("no snapshot can be written: snapshot_prefix is not set");
-  ReturnToFolder(started_in);
+  snapshots->Prepare();
   Settle();
   const bool tested = iteration == before_test.iteration;
   const bool moved = tested && before_test.statistics && (!average || average->exchanged());
@@ -170,15 +165,14 @@ void Solver::Impl::Snapshot() {
     state.set_loss_scale_updates(loss_scale.updates);
   }
 
-  kept_snapshots->List(&state);
   *state.mutable_train_net() = ComputationOf(*net);
   for (const Parameter& parameter : std::as_const(*net).parameters()) state.add_parameter(parameter.name());
-  SnapshotWritten written;
+  std::string ema_path;
   if (average) {
     average->Store(&state);
-    written.ema_path = EmaModelPath(prefix, param.snapshot_format());
+    ema_path = EmaModelPath(snapshots->prefix(), snapshots->format());
     const ShownParameters averages(&*average, ShownParameters::Show::kAverage);
-    WriteModel(written.ema_path, ModelToWrite());
+    WriteModel(ema_path, ModelToWrite());
   }
 
   std::vector<StoredHistory> histories = Histories(*updater, std::as_const(*net).parameters());
@@ -187,82 +181,16 @@ void Solver::Impl::Snapshot() {
     means.push_back(MeanHistory(i));
     histories[static_cast<size_t>(i)].values = Tensor(means.back().data(), updater->history(i).spec());
   }
-  const WrittenFiles files =
-      WriteSnapshot(prefix, ModelToWrite(param.snapshot_diff()), std::move(state), histories, param.snapshot_format());
-  written.bytes = files.bytes;
-  written.iteration = iteration;
-  written.model_path = ModelPath(prefix, iteration, param.snapshot_format());
-  written.state_path = StatePath(prefix, iteration, param.snapshot_format());
-  written.seconds = watch.Seconds();
-  saved_iteration = iteration;
-  last_snapshot = written.state_path;
-  Tell(&Observer::OnSnapshot, written);
-  WarnOfLeftover(kept_snapshots->Add(iteration, files.state_crc32));
+  snapshots->Write(ModelToWrite(param.snapshot_diff()), std::move(state), histories, ema_path, watch);
 }
 
-void Solver::Impl::WarnOfLeftover(const std::string& failures) const {
-  if (failures.empty()) return;
-  Warn({}, "an old snapshot stays, although snapshot_keep is " + std::to_string(param.snapshot_keep()) +
-               ", since it cannot be removed: " + failures);
-}
-
-bool Solver::Impl::TrySnapshot() {
+bool Solver::Impl::TrySnapshot(bool at_end) {
   if (rank > 0) {
     RefuseNan();  // so that all ranks end together
     return false;
   }
-  try {
-    Snapshot();
-    return true;
-  } catch (const NotFinite&) {
-    throw;
-  } catch (const EnvironmentError& error) {
-    ++failed_snapshots;
-    failed_iteration = iteration;
-    write_failure = error.what();
-    Tell(&Observer::OnSnapshotFailed, SnapshotFailed{iteration, error.what()});
-    return false;
-  }
-}
-
-bool Solver::Impl::SnapshotAtEnd() {
-  const int failed_before = failed_snapshots - (failed_iteration == iteration);
-  if (TrySnapshot()) return true;
-  if (rank > 0 || !WriteWhenThereIsRoom("what was learnt since the last snapshot is in memory only: the snapshot is",
-                                        [this] { Snapshot(); })) {
-    return false;
-  }
-  failed_snapshots = failed_before;
-  return true;
-}
-
-bool Solver::Impl::WriteWhenThereIsRoom(const std::string& what, const std::function<void()>& write) {
-  if (prefix.empty() || !options.requested_action || ends_without_room) return false;
-  Warn({},
-       "training is over, and " + what + " tried again every " + std::to_string(kSecondsBetweenAttempts) +
-           " s until it can be written. Make room, or its folder where that is gone, or stop the training once more "
-           "to end without it");
-  bool written = false;
-  while (!written) {
-    if (on_waiting_for_room) on_waiting_for_room(write_failure);
-    Stopwatch waited;
-    SolverAction asked = SolverAction::kNone;
-    while (asked == SolverAction::kNone && waited.Seconds() < kSecondsBetweenAttempts) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      asked = RequestedAction();
-    }
-    ends_without_room = asked == SolverAction::kStop;
-    if (ends_without_room) break;
-    try {
-      ReturnToFolder(started_in);
-      write();
-      written = true;
-    } catch (const EnvironmentError& error) {
-      write_failure = error.what();
-    }
-  }
-  if (on_waiting_for_room) on_waiting_for_room("");
-  return written;
+  const auto write = [this] { Snapshot(); };
+  return at_end ? snapshots->TrySnapshotAtEnd(iteration, write) : snapshots->TrySnapshot(iteration, write);
 }
 
 void Solver::Impl::RestoreBest(const BestState& state) {
@@ -348,8 +276,8 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
   const std::vector<size_t> places = ParameterPlaces(state, loaded.state_path, *net);
   RestoreHistory(loaded, UpdateRuleName(param), InOrderOf(places, parameters.size(), Histories(*updater, parameters)));
   if (state.has_train_net()) WarnOfOtherNet(state.train_net());
-  iteration = saved_iteration = state.iter();
-  best_file->set_own(IsOfPrefix(loaded.state_path, prefix) && (!best || state.has_best()));
+  iteration = state.iter();
+  best_file->set_own(IsOfPrefix(loaded.state_path, snapshots->prefix()) && (!best || state.has_best()));
   for (const float loss : state.recent_loss()) losses.Add(loss);
   if (param.lr_policy() == "plateau") {
     // A snapshot of another policy knows nothing of plateaus.
@@ -357,7 +285,7 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
     plateau.last_event = state.has_minimum_loss() ? state.iter_last_event() : state.iter();
     if (state.has_minimum_loss()) plateau.minimum_loss = state.minimum_loss();
   }
-  WarnOfLeftover(kept_snapshots->Restore(loaded));
+  snapshots->Restore(loaded);
   if (best && state.has_best()) RestoreBest(state.best());
   if (state.has_cluster()) restored_cluster = state.cluster();
   if (state.has_loss_scale() && updater->finds_loss_scale()) {
