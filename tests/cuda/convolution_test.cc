@@ -11,20 +11,13 @@
 #include "crema/error.h"
 #include "device/gpu.h"
 #include "ops/comparison.h"
+#include "ops/convolution_case.h"
 #include "ops/operations.h"
 
 namespace crema {
 namespace {
 
-struct Case {
-  const char* name;
-  int64_t batch, channels, outputs, groups;
-  std::vector<int64_t> input, kernel, stride, pad, dilation;
-};
-
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
-
-const Case kCases[] = {
+const ConvolutionCase kCases[] = {
     {"wide", 2, 20, 70, 1, {9, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
     {"wide groups", 2, 36, 68, 2, {7, 6}, {2, 3}, {2, 1}, {1, 2}, {1, 2}},
     {"pointwise", 3, 33, 17, 1, {5, 5}, {1, 1}, {2, 2}, {0, 0}, {1, 1}},
@@ -132,7 +125,7 @@ Results RunKernel(const ConvolutionProblem& problem, Device& device, const char*
   return results;
 }
 
-class GpuConvolution : public testing::TestWithParam<Case> {
+class GpuConvolution : public testing::TestWithParam<ConvolutionCase> {
  protected:
   void SetUp() override {
     gpu_ = OpenFirstGpu();
@@ -164,16 +157,7 @@ class GpuConvolution : public testing::TestWithParam<Case> {
   bool emulated() const { return gpu_->name().find("Emulated") != std::string::npos; }
 
   ConvolutionProblem Problem() const {
-    const Case& test = GetParam();
-    ConvolutionProblem problem{.batch = test.batch,
-                               .channels = test.channels,
-                               .outputs = test.outputs,
-                               .groups = test.groups,
-                               .input = test.input,
-                               .kernel = test.kernel,
-                               .stride = test.stride,
-                               .dilation = test.dilation,
-                               .pad = test.pad};
+    ConvolutionProblem problem = ProblemOf(GetParam());
     problem.source_gradient = problem.weights_gradient = problem.bias_gradient = true;
     return problem;
   }

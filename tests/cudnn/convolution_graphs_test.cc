@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "cuda/convolution/cudnn_convolution_graphs.h"
+#include "ops/convolution_case.h"
 
 namespace crema::cuda {
 namespace {
@@ -20,12 +21,7 @@ constexpr std::string_view kDevice = R"({
 "maxCtasPerSM": 32, "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "isTccDriver": 0, "supportCoopLaunch": 1,
 "smClockRateKHz": 1980000, "memClockRateKHz": 3201000, "l2CacheSize": 62914560})";
 
-struct Case {
-  const char* name;
-  int64_t batch, channels, outputs, groups;
-  std::vector<int64_t> input, kernel, stride, pad, dilation;
-};
-const Case kCases[] = {
+const ConvolutionCase kCases[] = {
     {"odd channels", 2, 33, 70, 1, {9, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
     {"groups, dilated", 2, 36, 68, 2, {7, 6}, {2, 3}, {2, 1}, {1, 2}, {1, 2}},
     {"depthwise", 64, 64, 64, 64, {28, 28}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
@@ -113,21 +109,12 @@ TEST_F(CudnnConvolutionGraphs, HaveEngines) {
                                   {"tf32, channels last", DType::kF32, Layout::kChannelsLast, true},
                                   {"bf16", DType::kBF16, Layout::kChannelsLast, false},
                                   {"f16", DType::kF16, Layout::kChannelsLast, false}};
-  for (const Case& test : kCases) {
+  for (const ConvolutionCase& test : kCases) {
     for (const Precision& precision : precisions) {
       SCOPED_TRACE(std::string(test.name) + ", " + precision.name);
-      ConvolutionProblem problem{.batch = test.batch,
-                                 .channels = test.channels,
-                                 .outputs = test.outputs,
-                                 .groups = test.groups,
-                                 .input = test.input,
-                                 .kernel = test.kernel,
-                                 .stride = test.stride,
-                                 .dilation = test.dilation,
-                                 .pad = test.pad};
+      ConvolutionProblem problem = ProblemOf(test, true);
       problem.dtype = precision.dtype;
       problem.layout = precision.layout;
-      problem.bias = true;
       problem.activation = {Activation::Kind::kRelu};
       const ConvolutionGraphs graphs(problem);
       ExpectPlan(*graphs.Product(), precision.allows_tf32, "product");

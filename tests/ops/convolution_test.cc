@@ -6,21 +6,14 @@
 #include <thread>
 
 #include "comparison.h"
+#include "convolution_case.h"
 #include "convolution_runs.h"
 #include "near.h"
 
 namespace crema {
 namespace {
 
-struct Case {
-  const char* name;
-  int64_t batch, channels, outputs, groups;
-  std::vector<int64_t> input, kernel, stride, pad, dilation;
-};
-
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
-
-const Case kCases[] = {
+const ConvolutionCase kCases[] = {
     {"lenet1", 2, 1, 20, 1, {28, 28}, {5, 5}, {1, 1}, {0, 0}, {1, 1}},
     {"lenet2", 3, 20, 50, 1, {12, 12}, {5, 5}, {1, 1}, {0, 0}, {1, 1}},
     {"cifar1", 2, 3, 32, 1, {32, 32}, {5, 5}, {1, 1}, {2, 2}, {1, 1}},
@@ -59,24 +52,11 @@ const Case kCases[] = {
     {"3-d groups", 1, 4, 4, 2, {5, 5, 5}, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}},
 };
 
-ConvolutionProblem Problem(const Case& test, bool bias) {
-  return {.batch = test.batch,
-          .channels = test.channels,
-          .outputs = test.outputs,
-          .groups = test.groups,
-          .input = test.input,
-          .kernel = test.kernel,
-          .stride = test.stride,
-          .dilation = test.dilation,
-          .pad = test.pad,
-          .bias = bias};
-}
-
-class Convolution : public testing::TestWithParam<Case> {};
+class Convolution : public testing::TestWithParam<ConvolutionCase> {};
 
 TEST_P(Convolution, EqualsReference) {
   for (const bool bias : {true, false}) {
-    ConvolutionProblem problem = Problem(GetParam(), bias);
+    ConvolutionProblem problem = ProblemOf(GetParam(), bias);
     problem.source_gradient = problem.weights_gradient = true;
     problem.bias_gradient = bias;
     const Results expected = RunKernel(problem, "reference"), actual = RunKernel(problem, "oneDNN");
@@ -89,7 +69,7 @@ TEST_P(Convolution, EqualsReference) {
 
 TEST_P(Convolution, MayKeepWeightsInAFormOfItsOwn) {
   for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
-    ConvolutionProblem problem = Problem(GetParam(), true);
+    ConvolutionProblem problem = ProblemOf(GetParam(), true);
     problem.layout = layout;
     problem.source_gradient = problem.weights_gradient = problem.bias_gradient = true;
     const Results expected = RunKernel(problem, "oneDNN");
@@ -103,7 +83,7 @@ TEST_P(Convolution, MayKeepWeightsInAFormOfItsOwn) {
 }
 
 bool HasBFloat16() {
-  ConvolutionProblem problem = Problem(kCases[0], true);
+  ConvolutionProblem problem = ProblemOf(kCases[0], true);
   problem.dtype = DType::kBF16;
   return MakeConvolution(problem, CpuDevice(), nullptr, "oneDNN") != nullptr;
 }
@@ -131,7 +111,7 @@ void ExpectReference(ConvolutionProblem problem, DType dtype) {
 
 TEST_P(Convolution, ComputesInBFloat16) {
   if (!HasBFloat16()) GTEST_SKIP() << "this processor is not asked to";
-  ExpectReference(Problem(GetParam(), true), DType::kBF16);
+  ExpectReference(ProblemOf(GetParam(), true), DType::kBF16);
 }
 
 TEST_P(Convolution, EndsWithAnActivation) {
@@ -140,7 +120,7 @@ TEST_P(Convolution, EndsWithAnActivation) {
        {Activation{Kind::kRelu}, Activation{Kind::kRelu, 0.25f}, Activation{Kind::kRelu6}, Activation{Kind::kSigmoid},
         Activation{Kind::kTanh}, Activation{Kind::kSwish, 1.5f}, Activation{Kind::kHardSwish}, Activation{Kind::kMish},
         Activation{Kind::kElu, 1.5f}}) {
-    ConvolutionProblem problem = Problem(GetParam(), true);
+    ConvolutionProblem problem = ProblemOf(GetParam(), true);
     const Results plain = RunKernel(problem, "reference");
     problem.activation = activation;
     std::vector<float> expected = plain.destination;
@@ -151,7 +131,7 @@ TEST_P(Convolution, EndsWithAnActivation) {
 }
 
 TEST_P(Convolution, AddsToWhatIsThere) {
-  ConvolutionProblem problem = Problem(GetParam(), true);
+  ConvolutionProblem problem = ProblemOf(GetParam(), true);
   std::vector<float> expected = RunKernel(problem, "reference").destination;
   const auto addend = RandomValues(problem.destination_shape().count(), 4);
   for (size_t i = 0; i < expected.size(); ++i) expected[i] = std::max(0.0f, expected[i] + addend[i]);
@@ -165,7 +145,7 @@ TEST_P(Convolution, AddsToWhatIsThere) {
 }
 
 TEST_P(Convolution, WritesOnlyTheGradientsAskedFor) {
-  ConvolutionProblem problem = Problem(GetParam(), true);
+  ConvolutionProblem problem = ProblemOf(GetParam(), true);
   problem.source_gradient = problem.weights_gradient = problem.bias_gradient = true;
   const Results all = RunKernel(problem, "reference");
   for (int wanted = 0; wanted < 8; ++wanted) {
@@ -270,13 +250,13 @@ TEST(ConvolutionChoice, FourSpatialAxesFallBackToTheReferenceWithAReason) {
 }
 
 TEST(ConvolutionChoice, UnknownNameMakesNoKernel) {
-  const ConvolutionProblem problem = Problem(kCases[0], true);
+  const ConvolutionProblem problem = ProblemOf(kCases[0], true);
   EXPECT_EQ(MakeConvolution(problem, CpuDevice(), nullptr, "no such kernel"), nullptr);
 }
 
 // Several nets may run at once, each in its own thread.
 TEST(ConvolutionThreads, KernelsRunSideBySide) {
-  ConvolutionProblem problem = Problem(kCases[1], true);
+  ConvolutionProblem problem = ProblemOf(kCases[1], true);
   problem.source_gradient = problem.weights_gradient = problem.bias_gradient = true;
   const Results expected = RunKernel(problem, "oneDNN");
   std::vector<Results> results(4);

@@ -13,31 +13,65 @@ struct Case {
   int64_t channels, height, width;
   PoolingWindow vertical, horizontal;
   bool ceil;
+  // Of volumes.
+  int64_t depth = 1;
+  PoolingWindow along_depth = {};
 };
 
 const Case kCases[] = {
-    {3, 24, 24, {2, 2, 0}, {2, 2, 0}, true},   {3, 8, 8, {2, 2, 0}, {2, 2, 0}, true},
-    {5, 7, 9, {2, 2, 0}, {2, 2, 0}, true},     {5, 7, 9, {2, 2, 0}, {2, 2, 0}, false},
-    {4, 32, 32, {3, 2, 0}, {3, 2, 0}, true},   {4, 13, 14, {3, 2, 1}, {3, 2, 1}, true},
-    {4, 14, 13, {3, 1, 1}, {3, 1, 1}, true},   {2, 9, 9, {3, 3, 0}, {3, 3, 0}, true},
-    {2, 9, 9, {2, 1, 0}, {2, 1, 0}, true},     {2, 10, 11, {5, 3, 2}, {4, 2, 1}, true},
-    {2, 7, 7, {7, 1, 0}, {7, 1, 0}, true},     {2, 20, 21, {20, 1, 0}, {21, 1, 0}, true},
-    {1, 40, 700, {3, 2, 1}, {3, 2, 1}, true},  {2, 8, 8, {1, 3, 0}, {1, 3, 0}, true},
-    {2, 5, 6, {3, 2, 2}, {3, 2, 2}, true},     {2, 1, 1, {1, 1, 0}, {1, 1, 0}, true},
-    {2, 4, 4, {2, 3, 1}, {2, 3, 1}, true},     {1, 3, 4, {4, 2, 0}, {5, 3, 0}, true},
-    {1, 2, 9000, {2, 2, 0}, {40, 7, 3}, true}, {1, 17, 18, {17, 2, 0}, {16, 2, 0}, true},
-    {2, 12, 5, {3, 2, 0}, {1, 1, 0}, false},   {1, 8, 9, {3, 5, 0}, {2, 6, 0}, true},
-    {2, 11, 7, {4, 4, 0}, {4, 4, 0}, false},   {1, 37, 36, {17, 17, 0}, {17, 17, 0}, false},
+    {3, 24, 24, {2, 2, 0}, {2, 2, 0}, true},
+    {3, 8, 8, {2, 2, 0}, {2, 2, 0}, true},
+    {5, 7, 9, {2, 2, 0}, {2, 2, 0}, true},
+    {5, 7, 9, {2, 2, 0}, {2, 2, 0}, false},
+    {4, 32, 32, {3, 2, 0}, {3, 2, 0}, true},
+    {4, 13, 14, {3, 2, 1}, {3, 2, 1}, true},
+    {4, 14, 13, {3, 1, 1}, {3, 1, 1}, true},
+    {2, 9, 9, {3, 3, 0}, {3, 3, 0}, true},
+    {2, 9, 9, {2, 1, 0}, {2, 1, 0}, true},
+    {2, 10, 11, {5, 3, 2}, {4, 2, 1}, true},
+    {2, 7, 7, {7, 1, 0}, {7, 1, 0}, true},
+    {2, 20, 21, {20, 1, 0}, {21, 1, 0}, true},
+    {1, 40, 700, {3, 2, 1}, {3, 2, 1}, true},
+    {2, 8, 8, {1, 3, 0}, {1, 3, 0}, true},
+    {2, 5, 6, {3, 2, 2}, {3, 2, 2}, true},
+    {2, 1, 1, {1, 1, 0}, {1, 1, 0}, true},
+    {2, 4, 4, {2, 3, 1}, {2, 3, 1}, true},
+    {1, 3, 4, {4, 2, 0}, {5, 3, 0}, true},
+    {1, 2, 9000, {2, 2, 0}, {40, 7, 3}, true},
+    {1, 17, 18, {17, 2, 0}, {16, 2, 0}, true},
+    {2, 12, 5, {3, 2, 0}, {1, 1, 0}, false},
+    {1, 8, 9, {3, 5, 0}, {2, 6, 0}, true},
+    {2, 11, 7, {4, 4, 0}, {4, 4, 0}, false},
+    {1, 37, 36, {17, 17, 0}, {17, 17, 0}, false},
+    {3, 16, 16, {2, 2, 0}, {2, 2, 0}, true, 8, {2, 2, 0}},
+    {3, 7, 9, {2, 2, 0}, {2, 2, 0}, true, 5, {2, 2, 0}},
+    {3, 7, 9, {2, 2, 0}, {2, 2, 0}, false, 5, {2, 2, 0}},
+    {4, 9, 10, {2, 2, 0}, {2, 2, 0}, true, 4, {1, 1, 0}},
+    {4, 8, 9, {3, 2, 1}, {3, 2, 1}, true, 7, {3, 2, 1}},
+    {2, 7, 20, {3, 1, 1}, {3, 1, 1}, true, 6, {3, 1, 1}},
+    {2, 6, 7, {1, 1, 0}, {5, 2, 3}, true, 9, {4, 3, 2}},
+    {2, 5, 5, {1, 2, 0}, {4, 4, 0}, false, 6, {3, 3, 0}},
+    {2, 4, 5, {4, 1, 0}, {5, 1, 0}, true, 3, {3, 1, 0}},
+    {1, 8, 7, {7, 1, 0}, {7, 1, 0}, true, 9, {7, 1, 0}},
+    {2, 6, 6, {3, 2, 1}, {3, 2, 1}, true, 1, {3, 1, 1}},
+    {2, 6, 7, {1, 5, 0}, {1, 3, 0}, true, 3, {1, 3, 0}},
+    {1, 3, 700, {3, 2, 1}, {3, 2, 1}, true, 2, {2, 2, 1}},
+    {2, 2, 2, {3, 2, 0}, {3, 2, 0}, true, 2, {3, 2, 0}},
+    {1, 3, 9000, {2, 2, 0}, {40, 7, 3}, true, 2, {2, 2, 0}},
+    {2, 1, 1, {1, 1, 0}, {1, 1, 0}, true, 5, {2, 2, 1}},
 };
 
 PoolingProblem Problem(const Case& test, PoolingMethod method) {
-  const bool padded = test.vertical.pad > 0 || test.horizontal.pad > 0;
+  const bool padded = test.along_depth.pad > 0 || test.vertical.pad > 0 || test.horizontal.pad > 0;
   return {.method = method,
           .channels = test.channels,
+          .input_depth = test.depth,
           .input_height = test.height,
           .input_width = test.width,
+          .depth = test.along_depth,
           .vertical = test.vertical,
           .horizontal = test.horizontal,
+          .output_depth = PooledExtent(test.depth, test.along_depth, test.ceil, padded),
           .output_height = PooledExtent(test.height, test.vertical, test.ceil, padded),
           .output_width = PooledExtent(test.width, test.horizontal, test.ceil, padded),
           .training = true,
@@ -71,12 +105,15 @@ TEST(Pooling, BFloat16RoundsOnce) {
 }
 
 TEST(Pooling, TakesManyChannelsLast) {
-  PoolingProblem problem = Problem({1, 7, 7, {7, 1, 0}, {7, 1, 0}, true}, PoolingMethod::kMax);
-  problem.layout = Layout::kChannelsLast;
-  problem.channels = 1100;
-  ExpectEqualsReference(problem, "maximum");
-  problem.method = PoolingMethod::kAverage;
-  ExpectEqualsReference(problem, "average");
+  for (const Case& test :
+       {Case{1, 7, 7, {7, 1, 0}, {7, 1, 0}, true}, Case{1, 3, 4, {3, 1, 0}, {4, 1, 0}, true, 2, {2, 1, 0}}}) {
+    for (const PoolingMethod method : {PoolingMethod::kMax, PoolingMethod::kAverage}) {
+      PoolingProblem problem = Problem(test, method);
+      problem.layout = Layout::kChannelsLast;
+      problem.channels = 1100;
+      ExpectEqualsReference(problem, "many channels");
+    }
+  }
 }
 
 TEST(Pooling, SumsAreNotDivided) {
@@ -130,11 +167,16 @@ TEST(Pooling, TiesGoToTheFirstElementInRowMajorOrder) {
   const PoolingProblem problem = Problem({1, 2, 2, {2, 2, 0}, {2, 2, 0}, true}, PoolingMethod::kMax);
   EXPECT_EQ(RunPooling(problem, "reference", {3, 3, 3, 3}).indices[0], 0.0f);
   EXPECT_EQ(RunPooling(problem, "reference", {2, 3, 3, 3}).indices[0], 1.0f);
+  const PoolingProblem volume = Problem({1, 1, 2, {1, 1, 0}, {2, 2, 0}, true, 2, {2, 2, 0}}, PoolingMethod::kMax);
+  EXPECT_EQ(RunPooling(volume, "", {3, 3, 3, 3}).indices[0], 0.0f);
+  EXPECT_EQ(RunPooling(volume, "", {2, 3, 3, 3}).indices[0], 1.0f);
+  EXPECT_EQ(RunPooling(volume, "", {2, 2, 3, 3}).indices[0], 2.0f);
 }
 
 TEST(Pooling, ForwardAloneKeepsNothing) {
-  for (PoolingProblem problem :
-       {Problem(kCases[4], PoolingMethod::kMax), ChannelsLast(kCases[4], PoolingMethod::kMax)}) {
+  const Case &image = kCases[4], &volume = kCases[28];
+  for (PoolingProblem problem : {Problem(image, PoolingMethod::kMax), ChannelsLast(image, PoolingMethod::kMax),
+                                 Problem(volume, PoolingMethod::kMax), ChannelsLast(volume, PoolingMethod::kMax)}) {
     problem.backward = false;
     const auto kernel = MakePooling(problem, CpuDevice(), nullptr);
     EXPECT_EQ(kernel->saved().shape.count(), 0);
@@ -164,12 +206,12 @@ TEST(Pooling, NanKeepsWinnersInsideThePlane) {
   for (const Case& test : kCases) {
     for (const PoolingProblem& problem :
          {Problem(test, PoolingMethod::kMax), ChannelsLast(test, PoolingMethod::kMax)}) {
-      const int64_t pixels = problem.input_height * problem.input_width;
       for (const int64_t every : {1, 2, 5}) {
         auto source = RandomValues(problem.inputs(), 1);
         for (size_t i = 0; i < source.size(); i += every) source[i] = std::nanf("");
         for (const float x : RunPooling(problem, "", source).indices) {
-          ASSERT_TRUE(x >= -1 && x < static_cast<float>(pixels)) << "case " << &test - kCases << ": " << x;
+          ASSERT_TRUE(x >= -1 && x < static_cast<float>(problem.input_plane()))
+              << "case " << &test - kCases << ": " << x;
         }
       }
     }
@@ -199,6 +241,62 @@ TEST(PoolingReference, AverageDividesByTheWindowClippedToThePaddedInput) {
   results = RunPooling(problem, "reference", {1, 2, 3, 4});
   EXPECT_FLOAT_EQ(results.destination[0], 2.0f);
   EXPECT_FLOAT_EQ(results.destination[1], 3.5f);
+}
+
+// The plain loops against those of images: of windows one slice deep, each slice is an image.
+TEST(PoolingReference, WindowsOfOneSliceAreThoseOfImages) {
+  for (const PoolingMethod method : {PoolingMethod::kMax, PoolingMethod::kAverage}) {
+    const PoolingProblem volume = Problem({3, 7, 9, {3, 2, 1}, {2, 2, 0}, true, 4, {1, 1, 0}}, method);
+    PoolingProblem images = volume;
+    images.channels *= images.input_depth;
+    images.input_depth = images.output_depth = 1;
+    const auto source = RandomValues(volume.inputs(), 1);
+    PoolingResults expected = RunPooling(images, "reference", source);
+    const PoolingResults actual = RunPooling(volume, "reference", source);
+    EXPECT_EQ(expected.destination, actual.destination);
+    EXPECT_EQ(expected.source_gradient, actual.source_gradient);
+    if (method != PoolingMethod::kMax) continue;
+    const size_t pooled = images.output_plane();
+    for (size_t i = 0; i < expected.indices.size(); ++i) {
+      const size_t slice = i / pooled % static_cast<size_t>(volume.input_depth);
+      expected.indices[i] += static_cast<float>(slice * static_cast<size_t>(images.input_plane()));
+    }
+    EXPECT_EQ(expected.indices, actual.indices);
+  }
+}
+
+// The depth is an axis like the width: what lies along one gives the same as along the other.
+TEST(PoolingReference, AxesAreAlike) {
+  const auto turned = [](const std::vector<float>& from, int64_t planes, int64_t depth, int64_t height, int64_t width) {
+    std::vector<float> to(from.size());
+    for (int64_t p = 0; p < planes; ++p) {
+      for (int64_t d = 0; d < depth; ++d) {
+        for (int64_t h = 0; h < height; ++h) {
+          for (int64_t w = 0; w < width; ++w) {
+            to[((p * width + w) * height + h) * depth + d] = from[((p * depth + d) * height + h) * width + w];
+          }
+        }
+      }
+    }
+    return to;
+  };
+  for (const PoolingMethod method : {PoolingMethod::kMax, PoolingMethod::kAverage}) {
+    for (const Case& test : kCases) {
+      const PoolingProblem problem = Problem(test, method);
+      Case other = test;
+      std::swap(other.depth, other.width);
+      std::swap(other.along_depth, other.horizontal);
+      const PoolingProblem turned_problem = Problem(other, method);
+      const auto source = RandomValues(problem.inputs(), 1);
+      const auto expected = RunPooling(problem, "reference", source).destination;
+      const auto actual =
+          RunPooling(turned_problem, "reference",
+                     turned(source, problem.planes(), problem.input_depth, problem.input_height, problem.input_width))
+              .destination;
+      ExpectClose(turned(expected, problem.planes(), problem.output_depth, problem.output_height, problem.output_width),
+                  actual, 1e-6f, "case " + std::to_string(&test - kCases));
+    }
+  }
 }
 
 TEST(StochasticPooling, DrawsInProportionToTheValues) {

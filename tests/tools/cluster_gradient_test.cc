@@ -146,21 +146,9 @@ TEST(GradientTopologyFaults, WithoutWorkersItGoesBackToWhatItKept) {
   const std::string settings = kGradients + "topology: SHARDED min_workers: 3 keep_rounds: 15 ";
   const TinyTraining training{.max_iter = 150, .snapshot = 50, .hidden = 512, .more = kAdam};
   const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings + "dead_ms: 600 ", training);
-  ASSERT_EQ(whole.Run().exit_code, 0);
-  Cluster cluster(folder, 3);
-  ASSERT_TRUE(cluster.coordinator->WaitFor("Iteration 70, lr")) << cluster.coordinator->Err();
-  for (const auto& worker : cluster.workers) worker->Signal(SIGKILL);
-  while (!cluster.workers.empty()) cluster.Kill(0);
-  ASSERT_TRUE(cluster.coordinator->WaitFor("was not heard of for ", 3)) << cluster.coordinator->Err();
-  for (const char* name : {"d", "e", "f"}) cluster.Join(name);
-  const Finished run = cluster.Finish();
-  // Else they were gone in the one round that begins with the coordinator having the parameters.
-  if (run.Says("all workers that had the parameters of rounds ")) {
-    EXPECT_TRUE(Matches(run.err, R"(rounds \d+ to \d+ are lost and will be trained again)")) << run.err;
-    EXPECT_TRUE(SameModel(whole, folder, 150)) << run.err;
+  if (GoesBackWithoutWorkers(whole, folder, "Iteration 70, lr", 150)) {
     EXPECT_TRUE(History(whole, 150) == History(folder, 150));
   }
-  EXPECT_EQ(AuditJournal(folder, 150).mistake, "");
 }
 
 // An address of which the standard says that nobody has it: the coordinator updates, and goes on from what it got.

@@ -172,20 +172,7 @@ TEST(TopologyFaults, WithoutWorkersItGoesBackToWhatItKept) {
   const std::string settings = kShardedSteps + "min_workers: 3 keep_rounds: 4 history: RESET outer_momentum: 0.5 ";
   const TinyTraining training{.max_iter = 300, .snapshot = 100, .hidden = 512};
   const ClusterFolder whole(settings + "local_workers: 3", training), folder(kQuick + settings, training);
-  ASSERT_EQ(whole.Run().exit_code, 0);
-  Cluster cluster(folder, 3);
-  ASSERT_TRUE(cluster.coordinator->WaitFor("Iteration 130, lr")) << cluster.coordinator->Err();
-  for (const auto& worker : cluster.workers) worker->Signal(SIGKILL);
-  while (!cluster.workers.empty()) cluster.Kill(0);
-  ASSERT_TRUE(cluster.coordinator->WaitFor("was not heard of for ", 3)) << cluster.coordinator->Err();
-  for (const char* name : {"d", "e", "f"}) cluster.Join(name);
-  const Finished run = cluster.Finish();
-  // Else they were gone in the one round of four that begins with the coordinator having the parameters.
-  if (run.Says("all workers that had the parameters of rounds ")) {
-    EXPECT_TRUE(Matches(run.err, R"(rounds \d+ to \d+ are lost and will be trained again)")) << run.err;
-    EXPECT_TRUE(SameModel(whole, folder, 300)) << run.err;
-  }
-  EXPECT_EQ(AuditJournal(folder, 300).mistake, "");
+  GoesBackWithoutWorkers(whole, folder, "Iteration 130, lr", 300);
 }
 
 // An address of which the standard says that nobody has it.

@@ -151,6 +151,23 @@ Finished Cluster::Finish() {
   return run;
 }
 
+bool GoesBackWithoutWorkers(const ClusterFolder& whole, const ClusterFolder& folder, const std::string& when,
+                            int iteration) {
+  EXPECT_EQ(whole.Run().exit_code, 0);
+  Cluster cluster(folder, 3);
+  EXPECT_TRUE(cluster.coordinator->WaitFor(when)) << cluster.coordinator->Err();
+  for (const auto& worker : cluster.workers) worker->Signal(SIGKILL);
+  while (!cluster.workers.empty()) cluster.Kill(0);
+  EXPECT_TRUE(cluster.coordinator->WaitFor("was not heard of for ", 3)) << cluster.coordinator->Err();
+  for (const char* name : {"d", "e", "f"}) cluster.Join(name);
+  const Finished run = cluster.Finish();
+  EXPECT_EQ(AuditJournal(folder, iteration).mistake, "");
+  if (!run.Says("all workers that had the parameters of rounds ")) return false;
+  EXPECT_TRUE(Matches(run.err, R"(rounds \d+ to \d+ are lost and will be trained again)")) << run.err;
+  EXPECT_TRUE(SameModel(whole, folder, iteration)) << run.err;
+  return true;
+}
+
 std::string EndpointOf(const std::string& log) {
   const auto endpoints = FindAll(log, R"(Listening for workers at (\S+)\n)");
   return endpoints.empty() ? "" : endpoints.back();

@@ -81,6 +81,12 @@ struct Cluster {
   std::vector<std::string> logs;
 };
 
+// Trains `whole` to its end, and `folder` with three workers that are all killed when its coordinator says `when`, then
+// with three others to the end: the coordinator goes back to what it kept, and nothing is lost for good. False where
+// they were gone in a round that began with the coordinator having the parameters.
+bool GoesBackWithoutWorkers(const ClusterFolder& whole, const ClusterFolder& folder, const std::string& when,
+                            int iteration);
+
 // The endpoint of a coordinator's last "Listening for workers at ...".
 std::string EndpointOf(const std::string& log);
 
