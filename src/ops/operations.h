@@ -24,10 +24,10 @@
 #include "ops/arrays/embed.h"
 #include "ops/arrays/reduction.h"
 #include "ops/convolution/convolution.h"
-#include "ops/convolution/correlation.h"
 #include "ops/convolution/deformable_im2col.h"
 #include "ops/convolution/im2col.h"
 #include "ops/detector_operations.h"
+#include "ops/image_map_operations.h"
 #include "ops/kernel_choice.h"
 #include "ops/loss_operations.h"
 #include "ops/losses/classification.h"
@@ -36,7 +36,6 @@
 #include "ops/losses/softmax.h"
 #include "ops/matrices/batched_product.h"
 #include "ops/matrices/inner_product.h"
-#include "ops/mean_field/mean_field.h"
 #include "ops/normalization/batch_norm.h"
 #include "ops/normalization/bias.h"
 #include "ops/normalization/channel_length.h"
@@ -46,14 +45,7 @@
 #include "ops/normalization/lrn.h"
 #include "ops/normalization/normalization.h"
 #include "ops/pooling/pooling.h"
-#include "ops/pooling/unpooling.h"
-#include "ops/sampling/interpolation.h"
-#include "ops/sampling/resampling.h"
-#include "ops/sampling/spatial_transform.h"
-#include "ops/sequences/ctc.h"
-#include "ops/sequences/label_sequences.h"
-#include "ops/sequences/lstm.h"
-#include "ops/sequences/rnn.h"
+#include "ops/sequence_operations.h"
 #include "ops/updates/update.h"
 
 namespace crema {
@@ -68,7 +60,10 @@ struct MutableByteRows {
   int64_t stride;
 };
 
-class Operations : public DetectorOperations, public LossOperations {
+class Operations : public DetectorOperations,
+                   public ImageMapOperations,
+                   public LossOperations,
+                   public SequenceOperations {
  public:
   // --- Elementwise: tensors of equal count, all f32, all bf16 or, on GPUs, all f16; y may be one of the inputs. ---
   virtual void Fill(float value, const Tensor& y) = 0;
@@ -180,32 +175,13 @@ class Operations : public DetectorOperations, public LossOperations {
   virtual void MeasureSegmentation(int64_t classes, const ClassPixels* pixels, float* measures) = 0;
   virtual void MeasureClass(const ClassPixels* pixels, float* measures) = 0;
 
-  // --- Tables, sequences: ops/arrays/embed.h, ops/sequences/lstm.h. ---
+  // --- Tables: ops/arrays/embed.h. ---
   virtual void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias,
                             float* y) = 0;
   // Scratch bytes of EmbedBackward; 0 on the CPU.
   virtual size_t EmbedWorkspace(const EmbedProblem& problem) = 0;
   virtual void EmbedBackward(const EmbedProblem& problem, const float* index, const float* dy, float* table_gradient,
                              std::byte* workspace) = 0;
-  virtual int64_t LstmForwardWorkspace(const LstmProblem& problem) = 0;
-  virtual int64_t LstmBackwardWorkspace(const LstmProblem& problem) = 0;
-  virtual void LstmForward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
-                           const LstmTape& tape, float* output, float* workspace) = 0;
-  virtual void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
-                            const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients,
-                            float* workspace) = 0;
-  virtual void LstmUnitForward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, float* cell,
-                               float* output) = 0;
-  virtual void LstmUnitBackward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, const float* cell,
-                                const float* output, float* cell_before_gradient, float* sums_gradient) = 0;
-  // ops/sequences/rnn.h.
-  virtual int64_t RnnForwardWorkspace(const RnnProblem& problem) = 0;
-  virtual int64_t RnnBackwardWorkspace(const RnnProblem& problem) = 0;
-  virtual void RnnForward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
-                          const RnnTape& tape, float* output, float* workspace) = 0;
-  virtual void RnnBackward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
-                           const RnnTape& tape, const RnnOutput& output, const RnnGradients& gradients,
-                           float* workspace) = 0;
 
   // --- Each record by itself: ops/normalization/normalization.h, ops/normalization/group_norm.h,
   // ops/normalization/channel_length.h, ops/normalization/channel_peaks.h. ---
@@ -227,50 +203,6 @@ class Operations : public DetectorOperations, public LossOperations {
   virtual void ChannelLengthBackward(const ClassAxis& axis, const float* x, const float* y, const float* dy,
                                      float* dx) = 0;
   virtual void ExpBelowPeak(const ClassAxis& axis, const float* x, float* y) = 0;
-
-  // --- Sequences of labels: ops/sequences/ctc.h, ops/sequences/label_sequences.h. FindBadSequence answers as
-  // FindBadLabel does. ---
-  virtual int64_t FindBadSequence(const CtcProblem& problem, const float* labels) = 0;
-  virtual size_t CtcForwardWorkspace(const CtcProblem& problem) = 0;
-  virtual size_t CtcBackwardWorkspace(const CtcProblem& problem) = 0;
-  virtual void CtcLossForward(const CtcProblem& problem, const float* scores, const float* labels, const CtcTape& tape,
-                              float* value, std::byte* workspace) = 0;
-  virtual void CtcLossBackward(const CtcProblem& problem, const float* value_gradient, const float* scores,
-                               const CtcTape& tape, float* dx, std::byte* workspace) = 0;
-  virtual void DecodeSequences(const SequenceScores& problem, const float* scores, float* sequences) = 0;
-  virtual size_t SequenceComparisonWorkspace(const SequenceComparison& comparison) = 0;
-  virtual void CompareSequences(const SequenceComparison& comparison, const float* sequences, const float* labels,
-                                float* right, float* labels_right, std::byte* workspace) = 0;
-
-  // --- Sizes of images, and maps of them: ops/sampling/interpolation.h, ops/sampling/resampling.h,
-  // ops/pooling/unpooling.h, ops/sampling/spatial_transform.h. ---
-  virtual void InterpolationForward(const Interpolation& problem, const float* x, float* y) = 0;
-  virtual void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) = 0;
-  virtual size_t ResamplingWorkspace(const Resampling& problem) = 0;
-  virtual void ResamplingForward(const Resampling& problem, const float* x, float* y, std::byte* workspace) = 0;
-  virtual void ResamplingBackward(const Resampling& problem, const float* dy, float* dx, std::byte* workspace) = 0;
-  virtual void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) = 0;
-  virtual void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) = 0;
-  virtual void SpatialTransformForward(const SpatialTransform& problem, const float* x, const float* theta,
-                                       float* y) = 0;
-  virtual size_t SpatialTransformWorkspace(const SpatialTransform& problem) = 0;
-  virtual void SpatialTransformBackward(const SpatialTransform& problem, const float* x, const float* theta,
-                                        const float* dy, float* dx, float* dtheta, std::byte* workspace) = 0;
-  // ops/convolution/correlation.h.
-  virtual size_t CorrelationWorkspace(const CorrelationProblem& problem) = 0;
-  virtual void CorrelationForward(const CorrelationProblem& problem, const float* first, const float* second, float* y,
-                                  std::byte* workspace) = 0;
-  virtual void CorrelationBackward(const CorrelationProblem& problem, const float* first, const float* second,
-                                   const float* dy, float* first_gradient, float* second_gradient,
-                                   std::byte* workspace) = 0;
-  // ops/mean_field/mean_field.h.
-  virtual MeanFieldMemory MeanFieldMemoryOf(const MeanField& problem, bool keeps) = 0;
-  virtual void MakeSpatialLattice(const MeanField& problem, std::byte* lattice, std::byte* workspace) = 0;
-  virtual void MeanFieldForward(const MeanField& problem, const MeanFieldInputs& inputs,
-                                const MeanFieldWeights& weights, const MeanFieldTape& tape, float* y,
-                                std::byte* workspace) = 0;
-  virtual void MeanFieldBackward(const MeanField& problem, const MeanFieldWeights& weights, const MeanFieldTape& tape,
-                                 const float* dy, const MeanFieldGradients& gradients, std::byte* workspace) = 0;
 
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
