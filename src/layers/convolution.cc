@@ -2,7 +2,6 @@
 // convolution_param.engine and force_nd_im2col chose between Caffe's own kernels and have no effect here.
 #include <algorithm>
 
-#include "base/check.h"
 #include "crema/fusion.h"
 #include "graph/filler.h"
 #include "layers/batch_norm_blobs.h"
@@ -10,6 +9,7 @@
 #include "layers/elementwise_chain.h"
 #include "layers/folded_normalization.h"
 #include "layers/fusable.h"
+#include "layers/plan_kernel.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -83,10 +83,7 @@ class ConvolutionLayer : public Layer {
     given_layout_ = plan.TakeParameterLayout(0);
     for (int i = 0; i < bottoms_; ++i) {
       problem_.source_gradient = plan.bottom_grad(i);
-      KernelChoice choice;
-      kernels_.push_back(OperationsOf(*plan.context().device).MakeConvolution(problem_, &choice, {}));
-      CREMA_CHECK(kernels_.back() != nullptr) << "no convolution kernel for " << problem_.source_shape().ToString();
-      plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
+      kernels_.push_back(PlanKernel(plan, &Operations::MakeConvolution, problem_));
       if (problem_.weights_gradient) plan.BackwardReadsBottom(i);
       forward = std::max(forward, (kernels_.back()->forward_workspace() + 63) / 64 * 64);
       gradient_scratch_ = std::max(gradient_scratch_, (kernels_.back()->backward_workspace() + 63) / 64 * 64);

@@ -3,10 +3,10 @@
 // source, and backward runs P.
 #include <algorithm>
 
-#include "base/check.h"
 #include "crema/layer.h"
 #include "graph/filler.h"
 #include "layers/convolution_window.h"
+#include "layers/plan_kernel.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -57,21 +57,15 @@ class DeconvolutionLayer : public Layer {
     const int64_t pixels = problem_.source_shape().count(2);
     extents_ = {problem_.batch, problem_.channels, pixels};
     if (problem_.layout == Layout::kChannelsLast) extents_ = {problem_.batch * pixels, problem_.channels, 1};
-    const auto make = [&](bool source_gradient, bool weights_gradient) {
-      ConvolutionProblem problem = problem_;
-      problem.source_gradient = source_gradient;
-      problem.weights_gradient = weights_gradient;
-      KernelChoice choice;
-      auto kernel = OperationsOf(*plan.context().device).MakeConvolution(problem, &choice, {});
-      CREMA_CHECK(kernel != nullptr) << "no convolution kernel for " << problem.source_shape().ToString();
-      if (source_gradient) plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
-      return kernel;
-    };
-    transpose_ = make(true, false);
+    ConvolutionProblem transpose = problem_, convolution = problem_;
+    transpose.source_gradient = true;
+    transpose_ = PlanKernel(plan, &Operations::MakeConvolution, transpose);
     bool any_bottom = false;
     for (int i = 0; i < bottoms_; ++i) any_bottom |= plan.bottom_grad(i);
     const bool weights = plan.param_grad(0), bias = bias_ && plan.param_grad(1);
-    convolution_ = any_bottom || weights ? make(false, weights) : nullptr;
+    convolution.weights_gradient = weights;
+    convolution_ = nullptr;
+    if (any_bottom || weights) convolution_ = PlanGradientKernel(plan, &Operations::MakeConvolution, convolution);
     size_t scratch = 0;
     if (any_bottom) scratch = convolution_->forward_workspace();
     if (weights) scratch = std::max(scratch, convolution_->backward_workspace());

@@ -5,11 +5,11 @@
 #include <memory>
 #include <string>
 
-#include "base/check.h"
 #include "crema/layer.h"
 #include "device/device.h"
 #include "graph/filler.h"
 #include "layers/convolution_window.h"
+#include "layers/plan_kernel.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -78,17 +78,13 @@ class DeformableConvolutionLayer : public Layer {
                                      .n = columns_.windows(),
                                      .k = columns_.channels / groups_ * columns_.places()};
     product.factors = plan.factors();
-    KernelChoice choice;
-    const auto make = [&](const BatchedProductProblem& problem, KernelChoice* chosen) {
-      auto kernel = ops.MakeBatchedProduct(problem, chosen, {});
-      CREMA_CHECK(kernel != nullptr) << "no kernel for products of matrices";
-      return kernel;
-    };
-    forward_ = make(product, &choice);
-    plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
+    forward_ = PlanKernel(plan, &Operations::MakeBatchedProduct, product);
     const bool for_places = plan.bottom_grad(1) || (has_factors_ && plan.bottom_grad(2));
-    weight_gradient_ = plan.param_grad(0) ? make(GradientOfA(product), nullptr) : nullptr;
-    column_gradient_ = plan.bottom_grad(0) || for_places ? make(GradientOfB(product), nullptr) : nullptr;
+    const auto gradient = [&](const BatchedProductProblem& problem) {
+      return PlanGradientKernel(plan, &Operations::MakeBatchedProduct, problem);
+    };
+    weight_gradient_ = plan.param_grad(0) ? gradient(GradientOfA(product)) : nullptr;
+    column_gradient_ = plan.bottom_grad(0) || for_places ? gradient(GradientOfB(product)) : nullptr;
     if (weight_gradient_ || for_places) plan.BackwardReadsBottom(0);
     if (weight_gradient_ || column_gradient_) {
       plan.BackwardReadsBottom(1);

@@ -1,9 +1,9 @@
 // InnerProduct: a fully connected layer over everything from `axis` on; blobs [num_output, inputs] (transposed with
 // `transpose`) and, with bias_term, [num_output]. With `normalize` rows of the weights count by their directions.
-#include "base/check.h"
 #include "crema/fusion.h"
 #include "graph/filler.h"
 #include "layers/elementwise_chain.h"
+#include "layers/plan_kernel.h"
 #include "layers/unit_rows.h"
 #include "ops/operations.h"
 
@@ -61,10 +61,7 @@ class InnerProductLayer : public Layer {
     problem_.source_gradient = plan.bottom_grad(0);
     problem_.weights_gradient = plan.param_grad(0);
     problem_.bias_gradient = has_bias_ && plan.param_grad(1);
-    KernelChoice choice;
-    kernel_ = OperationsOf(*plan.context().device).MakeInnerProduct(problem_, &choice, {});
-    CREMA_CHECK(kernel_ != nullptr) << "no inner product kernel";
-    plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
+    kernel_ = PlanKernel(plan, &Operations::MakeInnerProduct, problem_);
     if (normalizes_) unit_rows_.Plan(plan);
     if (problem_.weights_gradient) plan.BackwardReadsBottom(0);
     if (!followers_.chain().empty()) {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "base/check.h"
 #include "crema/layer.h"
 #include "device/device.h"
 #include "graph/filler.h"
 #include "layers/axis_settings.h"
+#include "layers/plan_kernel.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -96,16 +96,12 @@ class LocalLayer : public Layer {
     turned_weights_ = Buffer(device, weights_.bytes());
     product_ = {.batches = places_, .m = together_, .n = outputs_, .k = elements_, .transpose_b = true};
     product_.factors = plan.factors();
-    KernelChoice choice;
-    const auto make = [&](const BatchedProductProblem& problem, KernelChoice* chosen) {
-      auto kernel = OperationsOf(device).MakeBatchedProduct(problem, chosen, {});
-      CREMA_CHECK(kernel != nullptr) << "no kernel for products of matrices";
-      return kernel;
+    forward_ = PlanKernel(plan, &Operations::MakeBatchedProduct, product_);
+    const auto gradient = [&](const BatchedProductProblem& problem) {
+      return PlanGradientKernel(plan, &Operations::MakeBatchedProduct, problem);
     };
-    forward_ = make(product_, &choice);
-    plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
-    window_gradient_ = plan.bottom_grad(0) ? make(GradientOfA(product_), nullptr) : nullptr;
-    weight_gradient_ = plan.param_grad(0) ? make(GradientOfB(product_), nullptr) : nullptr;
+    window_gradient_ = plan.bottom_grad(0) ? gradient(GradientOfA(product_)) : nullptr;
+    weight_gradient_ = plan.param_grad(0) ? gradient(GradientOfB(product_)) : nullptr;
     if (weight_gradient_) plan.BackwardReadsBottom(0);
     size_t backward = 0;
     for (const auto* kernel : {&window_gradient_, &weight_gradient_}) {

@@ -1,7 +1,7 @@
 // LRN: local response normalisation across neighbouring channels or within a window of each channel.
 // lrn_param.engine chose between Caffe's own kernels and has no effect here.
-#include "base/check.h"
 #include "crema/layer.h"
+#include "layers/plan_kernel.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -55,10 +55,7 @@ class LrnLayer : public Layer {
     problem_.backward = plan.backward();
     problem_.layout = plan.bottom(0).layout;
     problem_.dtype = plan.bottom(0).dtype;
-    KernelChoice choice;
-    kernel_ = OperationsOf(*plan.context().device).MakeLrn(problem_, &choice, {});
-    CREMA_CHECK(kernel_ != nullptr) << "no LRN kernel";
-    plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
+    kernel_ = PlanKernel(plan, &Operations::MakeLrn, problem_);
     if (problem_.backward) plan.BackwardReadsBottom(0);
     plan.Workspace(kernel_->forward_workspace(), kernel_->backward_workspace());
   }

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "base/check.h"
 #include "base/number_text.h"
 #include "crema/layer.h"
 #include "graph/filler.h"
 #include "layers/labels.h"
+#include "layers/plan_kernel.h"
 #include "layers/unit_rows.h"
 #include "ops/operations.h"
 
@@ -63,10 +63,7 @@ class MarginInnerProductLayer : public Layer {
     problem_.factors = plan.factors();
     problem_.source_gradient = plan.bottom_grad(0);
     problem_.weights_gradient = plan.param_grad(0);
-    KernelChoice choice;
-    kernel_ = OperationsOf(*plan.context().device).MakeInnerProduct(problem_, &choice, {});
-    CREMA_CHECK(kernel_ != nullptr) << "no inner product kernel";
-    plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
+    kernel_ = PlanKernel(plan, &Operations::MakeInnerProduct, problem_);
     rows_.Plan(plan);
     size_t of_rows = 0;  // bytes that a number for each row takes
     if (has_margin_) {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string>
 
-#include "base/check.h"
 #include "crema/layer.h"
+#include "layers/plan_kernel.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -54,18 +54,12 @@ class MatMulLayer : public Layer {
 
   void Plan(LayerPlan& plan) override {
     product_.factors = plan.factors();
-    KernelChoice choice;
-    const auto make = [&](const BatchedProductProblem& problem, KernelChoice* chosen) {
-      auto kernel = OperationsOf(*plan.context().device).MakeBatchedProduct(problem, chosen, {});
-      CREMA_CHECK(kernel != nullptr) << "no kernel for products of matrices";
-      return kernel;
-    };
-    forward_ = make(product_, &choice);
-    plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
+    forward_ = PlanKernel(plan, &Operations::MakeBatchedProduct, product_);
     size_t backward_workspace = 0;
     for (int i = 0; i < 2; ++i) {
       if (!plan.bottom_grad(i)) continue;
-      gradient_[i] = make(i == 0 ? GradientOfA(product_) : GradientOfB(product_), nullptr);
+      gradient_[i] = PlanGradientKernel(plan, &Operations::MakeBatchedProduct,
+                                        i == 0 ? GradientOfA(product_) : GradientOfB(product_));
       plan.BackwardReadsBottom(1 - i);
       backward_workspace = std::max(backward_workspace, gradient_[i]->workspace());
     }

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "base/check.h"
 #include "crema/fusion.h"
 #include "layers/axis_settings.h"
 #include "layers/elementwise_chain.h"
+#include "layers/plan_kernel.h"
 #include "layers/window_map.h"
 #include "ops/operations.h"
 
@@ -76,10 +76,7 @@ class PoolingLayer : public Layer {
     problem_.backward = plan.backward();
     problem_.layout = plan.bottom(0).layout;
     problem_.dtype = plan.bottom(0).dtype;
-    KernelChoice choice;
-    kernel_ = OperationsOf(*plan.context().device).MakePooling(problem_, &choice, {});
-    CREMA_CHECK(kernel_ != nullptr) << "no pooling kernel";
-    plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
+    kernel_ = PlanKernel(plan, &Operations::MakePooling, problem_);
     saves_ = kernel_->saved().shape.count() > 0;
     if (saves_) plan.Save(kernel_->saved());
     if (problem_.backward && problem_.method == PoolingMethod::kStochastic && !problem_.training) {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/check.h"
 #include "crema/layer.h"
+#include "layers/plan_kernel.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -48,10 +48,7 @@ class SppLayer : public Layer {
     for (Level& level : levels_) {
       PoolingProblem& problem = level.problem;
       problem.backward = plan.backward();
-      KernelChoice choice;
-      level.kernel = OperationsOf(*plan.context().device).MakePooling(problem, &choice, {});
-      CREMA_CHECK(level.kernel != nullptr) << "no pooling kernel";
-      plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
+      level.kernel = PlanKernel(plan, &Operations::MakePooling, problem);
       level.saved = level.kernel->saved().shape.count() > 0 ? plan.Save(level.kernel->saved()) : -1;
       pooled = std::max(pooled, Aligned(problem.outputs()));
     }

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/number_text.h"
+#include "layers/plan_kernel.h"
 #include "layers/window_map.h"
 
 namespace crema {
@@ -78,10 +79,8 @@ void UnpooledImages::Plan(LayerPlan& plan) {
   }
   windows_.layout = plan.bottom(0).layout;
   windows_.dtype = plan.bottom(0).dtype;
-  KernelChoice choice;
-  kernel_ = OperationsOf(*plan.context().device).MakePooling(windows_, &choice, {});
-  CREMA_CHECK(kernel_ != nullptr && kernel_->saved().shape.count() == 0) << "no kernel that sums windows";
-  plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
+  kernel_ = PlanKernel(plan, &Operations::MakePooling, windows_);
+  CREMA_CHECK(kernel_->saved().shape.count() == 0) << "sums of windows keep something";
 }
 
 void UnpooledImages::Forward(const LayerRun& run) {

@@ -48,6 +48,14 @@ std::unique_ptr<Kernel> ChooseKernel(const KernelCandidate<Kernel, Problem, Devi
   return nullptr;
 }
 
+// Where one kernel takes every problem: false when `only` names another.
+inline bool ChooseSoleKernel(const char* name, std::string_view only, KernelChoice* choice) {
+  if (choice) *choice = {};
+  if (!only.empty() && only != name) return false;
+  if (choice) choice->kernel = name;
+  return true;
+}
+
 }  // namespace crema
 
 #endif  // CREMA_OPS_KERNEL_CHOICE_H_

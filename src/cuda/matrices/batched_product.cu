@@ -28,12 +28,7 @@ class BatchedProductByCublas final : public BatchedProductKernel {
 
 std::unique_ptr<BatchedProductKernel> CudaOperations::MakeBatchedProduct(const BatchedProductProblem& problem,
                                                                          KernelChoice* choice, std::string_view only) {
-  constexpr const char* kName = "cuBLASLt";
-  KernelChoice ignored;
-  if (!choice) choice = &ignored;
-  *choice = {};
-  if (!only.empty() && only != kName) return nullptr;
-  choice->kernel = kName;
+  if (!ChooseSoleKernel("cuBLASLt", only, choice)) return nullptr;
   return std::make_unique<BatchedProductByCublas>(problem, products_);
 }
 

@@ -53,12 +53,7 @@ class ProductKernel final : public InnerProductKernel {
 
 std::unique_ptr<InnerProductKernel> CudaOperations::MakeInnerProduct(const InnerProductProblem& problem,
                                                                      KernelChoice* choice, std::string_view only) {
-  constexpr const char* kName = "cuBLASLt";
-  KernelChoice ignored;
-  if (!choice) choice = &ignored;
-  *choice = {};
-  if (!only.empty() && only != kName) return nullptr;
-  choice->kernel = kName;
+  if (!ChooseSoleKernel("cuBLASLt", only, choice)) return nullptr;
   return std::make_unique<ProductKernel>(problem, products_, *this);
 }
 

@@ -194,9 +194,7 @@ class CudaLrn final : public LrnKernel {
 
 std::unique_ptr<LrnKernel> CudaOperations::MakeLrn(const LrnProblem& problem, KernelChoice* choice,
                                                    std::string_view only) {
-  if (choice) *choice = {};
-  if (!only.empty() && only != "CUDA") return nullptr;
-  if (choice) choice->kernel = "CUDA";
+  if (!ChooseSoleKernel("CUDA", only, choice)) return nullptr;
   return std::make_unique<CudaLrn>(gpu_, problem);
 }
 

@@ -305,9 +305,7 @@ class CudaPooling final : public PoolingKernel {
 
 std::unique_ptr<PoolingKernel> CudaOperations::MakePooling(const PoolingProblem& problem, KernelChoice* choice,
                                                            std::string_view only) {
-  if (choice) *choice = {};
-  if (!only.empty() && only != "CUDA") return nullptr;
-  if (choice) choice->kernel = "CUDA";
+  if (!ChooseSoleKernel("CUDA", only, choice)) return nullptr;
   return std::make_unique<CudaPooling>(gpu_, problem);
 }
 
