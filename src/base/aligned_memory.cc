@@ -10,7 +10,6 @@ namespace crema {
 
 namespace {
 
-constexpr size_t kCacheLine = 64;
 constexpr size_t kHugePage = size_t{2} << 20;  // of x86-64, and of ARM with pages of 4 KiB
 // Of less than two huge pages too much would be left over.
 constexpr size_t kLeastHuge = 2 * kHugePage;
@@ -18,9 +17,9 @@ constexpr size_t kLeastHuge = 2 * kHugePage;
 }  // namespace
 
 void* AllocateAligned(size_t bytes) {
-  const size_t alignment = bytes < kLeastHuge ? kCacheLine : kHugePage;
+  const size_t alignment = bytes < kLeastHuge ? kTensorAlignment : kHugePage;
   if (bytes > SIZE_MAX - alignment) return nullptr;
-  const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  const size_t rounded = AlignedBytes(std::max<size_t>(bytes, 1), alignment);
   void* const data = std::aligned_alloc(alignment, rounded);
 #ifdef MADV_HUGEPAGE
   if (data && alignment == kHugePage) madvise(data, rounded, MADV_HUGEPAGE);  // else there are small ones

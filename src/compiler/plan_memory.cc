@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <numeric>
 
+#include "base/aligned_memory.h"
 #include "base/check.h"
 #include "compiler/compiler.h"
 #include "compiler/occupied_memory.h"
@@ -9,10 +10,6 @@
 namespace crema {
 
 namespace {
-
-constexpr size_t kAlignment = 64;
-
-size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Tensors that share memory form a group; the group's root stands for its storage.
 class MemoryPlanner {
@@ -166,8 +163,8 @@ class MemoryPlanner {
       }
       tensor.storage = storage_of[root];
       Storage& storage = program_.storages[tensor.storage];
-      storage.bytes = std::max(storage.bytes, Aligned(std::max<size_t>(tensor.spec.bytes(), 1)));
-      if (!is_view[t]) program_.unshared_bytes += Aligned(tensor.spec.bytes());
+      storage.bytes = std::max(storage.bytes, AlignedBytes(std::max<size_t>(tensor.spec.bytes(), 1)));
+      if (!is_view[t]) program_.unshared_bytes += AlignedBytes(tensor.spec.bytes());
     }
   }
 

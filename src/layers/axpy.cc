@@ -2,6 +2,7 @@
 // (Hu et al., "Squeeze-and-Excitation Networks", 2018). Bottoms: scale, x, y.
 #include <string>
 
+#include "base/aligned_memory.h"
 #include "crema/layer.h"
 #include "ops/operations.h"
 
@@ -41,7 +42,7 @@ class AxpyLayer : public Layer {
     if (plan.bottom_grad(0)) plan.BackwardReadsBottom(1);
     if (plan.bottom_grad(1)) plan.BackwardReadsBottom(0);
     plan.PassGradient(2);
-    sum_bytes_ = (static_cast<size_t>(grid_.channels) * sizeof(float) + 63) / 64 * 64;
+    sum_bytes_ = AlignedBytesOf<float>(grid_.channels);
     const size_t scratch = OperationsOf(*plan.context().device).ChannelWorkspace(grid_);
     plan.Workspace(scratch, sum_bytes_ + scratch);
   }

@@ -7,6 +7,7 @@
 // Fused with what usually follows: Scale, a sum with a shortcut (Eltwise), ReLU.
 #include <string>
 
+#include "base/aligned_memory.h"
 #include "crema/fusion.h"
 #include "layers/batch_norm_blobs.h"
 #include "layers/channel_shape.h"
@@ -18,7 +19,7 @@ namespace crema {
 namespace {
 
 // Arrays of a number for each channel lie one behind the other, each aligned as tensors are.
-int64_t Padded(int64_t channels) { return (channels + 15) / 16 * 16; }
+int64_t Padded(int64_t channels) { return static_cast<int64_t>(AlignedBytesOf<float>(channels) / sizeof(float)); }
 
 // In one tensor kept for backward, or in scratch.
 struct Saved {

@@ -2,6 +2,7 @@
 // convolution_param.engine and force_nd_im2col chose between Caffe's own kernels and have no effect here.
 #include <algorithm>
 
+#include "base/aligned_memory.h"
 #include "crema/fusion.h"
 #include "graph/filler.h"
 #include "layers/batch_norm_blobs.h"
@@ -85,23 +86,22 @@ class ConvolutionLayer : public Layer {
       problem_.source_gradient = plan.bottom_grad(i);
       kernels_.push_back(PlanKernel(plan, &Operations::MakeConvolution, problem_));
       if (problem_.weights_gradient) plan.BackwardReadsBottom(i);
-      forward = std::max(forward, (kernels_.back()->forward_workspace() + 63) / 64 * 64);
-      gradient_scratch_ = std::max(gradient_scratch_, (kernels_.back()->backward_workspace() + 63) / 64 * 64);
+      forward = std::max(forward, AlignedBytes(kernels_.back()->forward_workspace()));
+      gradient_scratch_ = std::max(gradient_scratch_, AlignedBytes(kernels_.back()->backward_workspace()));
     }
     if (const auto layout = kernels_[0]->weights_layout()) plan.KeepParameterAs(0, layout);
     plain_weights_ = forward;
     if (given_layout_) {
-      const size_t plain_bytes = static_cast<size_t>(problem_.weights_shape().count()) * sizeof(float);
       plain_weights_ = std::max(forward, gradient_scratch_);
-      gradient_scratch_ = forward = plain_weights_ + (plain_bytes + 63) / 64 * 64;
+      gradient_scratch_ = forward = plain_weights_ + weights_bytes();
     }
     // Gradients of one bottom, to be added to those of the bottoms before.
-    const int64_t floats = weights_part() + problem_.outputs;
+    const size_t part = weights_bytes() + static_cast<size_t>(problem_.outputs) * sizeof(float);
     if (problem_.activation.present() && plan.backward()) {
       plan.BackwardReadsTop(0);
       plan.OverwriteTopGradient();
     }
-    plan.Workspace(forward, gradient_scratch_ + (bottoms_ > 1 ? static_cast<size_t>(floats) * sizeof(float) : 0));
+    plan.Workspace(forward, gradient_scratch_ + (bottoms_ > 1 ? part : 0));
   }
 
   void Forward(const LayerRun& run) override {
@@ -138,8 +138,9 @@ class ConvolutionLayer : public Layer {
     for (int i = 0; i < bottoms_; ++i) {
       float *of_weights = weights_total, *of_bias = bias_total;
       if (i > 0) {
-        of_weights = reinterpret_cast<float*>(run.workspace + gradient_scratch_);
-        of_bias = of_weights + weights_part();
+        std::byte* const part = run.workspace + gradient_scratch_;
+        of_weights = reinterpret_cast<float*>(part);
+        of_bias = reinterpret_cast<float*>(part + weights_bytes());
       }
       kernels_[i]->Backward(run.bottoms[i].raw(), values, run.top_grads[i].raw(), run.bottom_grads[i].raw(), of_weights,
                             of_bias, run.workspace);
@@ -150,8 +151,8 @@ class ConvolutionLayer : public Layer {
   }
 
  private:
-  // Numbers that the weights' gradient takes in the workspace, so that what lies behind it is aligned.
-  int64_t weights_part() const { return (problem_.weights_shape().count() + 15) / 16 * 16; }
+  // That plain weights or their gradient take in the workspace.
+  size_t weights_bytes() const { return AlignedBytesOf<float>(problem_.weights_shape().count()); }
   // As the kernels take them: as they lie, unless another net keeps them in a form of its own.
   const float* Weights(const LayerRun& run) const {
     if (!given_layout_) return run.params[0].f32();

@@ -3,6 +3,7 @@
 // source, and backward runs P.
 #include <algorithm>
 
+#include "base/aligned_memory.h"
 #include "crema/layer.h"
 #include "graph/filler.h"
 #include "layers/convolution_window.h"
@@ -71,7 +72,7 @@ class DeconvolutionLayer : public Layer {
     if (weights) scratch = std::max(scratch, convolution_->backward_workspace());
     for (int i = 0; weights && i < bottoms_; ++i) plan.BackwardReadsBottom(i);
     // Gradients of one bottom, to be added to those of the bottoms before.
-    gradient_scratch_ = (scratch + 63) / 64 * 64;
+    gradient_scratch_ = AlignedBytes(scratch);
     const int64_t floats = (weights ? problem_.weights_shape().count() : 0) + (bias ? problem_.channels : 0);
     plan.Workspace(transpose_->backward_workspace(),
                    gradient_scratch_ + (bottoms_ > 1 ? static_cast<size_t>(floats) * sizeof(float) : 0));

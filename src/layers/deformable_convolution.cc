@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/aligned_memory.h"
 #include "crema/layer.h"
 #include "device/device.h"
 #include "graph/filler.h"
@@ -15,12 +16,6 @@
 namespace crema {
 
 namespace {
-
-constexpr size_t kAligned = 64;  // bytes
-
-size_t Aligned(int64_t floats) {
-  return (static_cast<size_t>(floats) * sizeof(float) + kAligned - 1) / kAligned * kAligned;
-}
 
 class DeformableConvolutionLayer : public Layer {
  public:
@@ -94,9 +89,9 @@ class DeformableConvolutionLayer : public Layer {
     for (const auto* kernel : {&weight_gradient_, &column_gradient_}) {
       if (*kernel) scratch = std::max(scratch, (*kernel)->workspace());
     }
-    rest_ = Aligned(product.k * groups_ * product.n);
+    rest_ = AlignedBytesOf<float>(product.k * groups_ * product.n);
     weights_ = outputs_ * product.k;
-    part_ = weight_gradient_ && images_ > 1 ? Aligned(weights_) : 0;
+    part_ = weight_gradient_ && images_ > 1 ? AlignedBytesOf<float>(weights_) : 0;
     plan.Workspace(rest_ + forward_->workspace(), weight_gradient_ || column_gradient_ ? rest_ + part_ + scratch : 0);
   }
 

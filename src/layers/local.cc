@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/aligned_memory.h"
 #include "crema/layer.h"
 #include "device/device.h"
 #include "graph/filler.h"
@@ -20,7 +21,6 @@ namespace crema {
 namespace {
 
 constexpr int64_t kLeastColumns = int64_t{1} << 18;  // floats of windows worth multiplying at once
-constexpr size_t kAligned = 64;                      // bytes
 
 // A matrix of floats and the same transposed.
 class TurnedMatrix {
@@ -32,7 +32,7 @@ class TurnedMatrix {
         plain_(nullptr, {Shape{rows, columns}}),
         turned_(nullptr, {Shape{columns, rows}}) {}
 
-  size_t bytes() const { return (plain_.bytes() + kAligned - 1) / kAligned * kAligned; }
+  size_t bytes() const { return AlignedBytesOf<float>(plain_.count()); }
   int64_t count() const { return plain_.count(); }
 
   void Turn(Operations& ops, const float* plain, float* turned) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/aligned_memory.h"
 #include "base/number_text.h"
 #include "crema/layer.h"
 #include "graph/filler.h"
@@ -67,7 +68,7 @@ class MarginInnerProductLayer : public Layer {
     rows_.Plan(plan);
     size_t of_rows = 0;  // bytes that a number for each row takes
     if (has_margin_) {
-      of_rows = (TensorSpec{Shape{problem_.rows}}.bytes() + kAligned - 1) / kAligned * kAligned;
+      of_rows = AlignedBytesOf<float>(problem_.rows);
       if (plan.backward()) {
         plan.BackwardReadsBottom(1);
         plan.OverwriteTopGradient();
@@ -114,8 +115,6 @@ class MarginInnerProductLayer : public Layer {
   void OnBadValue(int64_t position, float value) const override { labels_.Refuse(position, value); }
 
  private:
-  static constexpr size_t kAligned = 64;  // bytes
-
   void ReadLambda(LayerSetup& setup) {
     const MarginInnerProductParameter& param = setup.param().margin_inner_product_param();
     const auto number = [&](const char* field, float value) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "base/aligned_memory.h"
 #include "base/number_text.h"
 #include "crema/layer.h"
 #include "layers/loss.h"
@@ -84,7 +85,7 @@ class MultiBoxLossLayer : public Layer {
     overlap_ = Place(plan, false, {places});
     loss_of_boxes_ = Place(plan, false, {1});
     loss_of_scores_ = Place(plan, false, {1});
-    plan.Workspace(forward_bytes_, plan.backward() ? 2 * kAligned : 0);
+    plan.Workspace(forward_bytes_, plan.backward() ? 2 * kTensorAlignment : 0);
   }
 
   void Forward(const LayerRun& run) override {
@@ -126,7 +127,7 @@ class MultiBoxLossLayer : public Layer {
 
   void Backward(const LayerRun& run) override {
     Operations& ops = *run.ops;
-    const Tensor of_scores(run.workspace, {Shape{1}}), of_boxes(run.workspace + kAligned, {Shape{1}});
+    const Tensor of_scores(run.workspace, {Shape{1}}), of_boxes(run.workspace + kTensorAlignment, {Shape{1}});
     ops.Product(run.top_grads[0].Reshaped({1}), share_.On(run), of_scores);
     if (run.bottom_grads[0].defined()) {
       ops.Multiply(loc_weight_, of_scores, of_boxes);
@@ -145,8 +146,6 @@ class MultiBoxLossLayer : public Layer {
   void OnBadValue(int64_t position, float value) const override { object_check_.Refuse(position, value); }
 
  private:
-  static constexpr size_t kAligned = 64;  // bytes that each array in the workspace begins at a multiple of
-
   // Floats, or numbers of as many bytes, that are kept for the backward pass or lie in the workspace of the forward
   // one.
   struct Array {
@@ -164,7 +163,7 @@ class MultiBoxLossLayer : public Layer {
   Array Place(LayerPlan& plan, bool keep, const Shape& shape) {
     if (keep) return {shape, plan.Save({shape}), 0};
     const size_t offset = forward_bytes_;
-    forward_bytes_ += (TensorSpec{shape}.bytes() + kAligned - 1) / kAligned * kAligned;
+    forward_bytes_ += AlignedBytesOf<float>(shape.count());
     return {shape, -1, offset};
   }
 

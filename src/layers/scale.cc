@@ -1,5 +1,6 @@
 // Scale: multiplies by a vector that is stretched over the other axes: learnt, a blob of shape [extents of its axes],
 // or bottom 1; then adds a learnt vector of the same shape with bias_term.
+#include "base/aligned_memory.h"
 #include "crema/layer.h"
 #include "graph/filler.h"
 #include "layers/stretched_vector.h"
@@ -32,7 +33,7 @@ class ScaleLayer : public Layer {
     scale_grad_ = vector_.learnt ? plan.param_grad(0) : plan.bottom_grad(1);
     if (scale_grad_) plan.BackwardReadsBottom(0);
     if (!vector_.learnt && plan.bottom_grad(0)) plan.BackwardReadsBottom(1);
-    sum_bytes_ = (static_cast<size_t>(grid_.channels) * sizeof(float) + 63) / 64 * 64;
+    sum_bytes_ = AlignedBytesOf<float>(grid_.channels);
     const size_t scratch = OperationsOf(*plan.context().device).ChannelWorkspace(grid_);
     plan.Workspace(scratch, sum_bytes_ + scratch);
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/aligned_memory.h"
 #include "crema/layer.h"
 #include "layers/plan_kernel.h"
 #include "ops/operations.h"
@@ -50,14 +51,14 @@ class SppLayer : public Layer {
       problem.backward = plan.backward();
       level.kernel = PlanKernel(plan, &Operations::MakePooling, problem);
       level.saved = level.kernel->saved().shape.count() > 0 ? plan.Save(level.kernel->saved()) : -1;
-      pooled = std::max(pooled, Aligned(problem.outputs()));
+      pooled = std::max(pooled, AlignedBytesOf<float>(problem.outputs()));
     }
     const PoolingProblem& problem = levels_[0].problem;
     if (problem.backward && problem.method == PoolingMethod::kStochastic && !problem.training) {
       plan.BackwardReadsBottom(0);
     }
     gradient_ = pooled;
-    if (levels_.size() > 1) plan.Workspace(pooled, pooled + Aligned(problem.inputs()));
+    if (levels_.size() > 1) plan.Workspace(pooled, pooled + AlignedBytesOf<float>(problem.inputs()));
   }
 
   void Forward(const LayerRun& run) override {
@@ -100,8 +101,6 @@ class SppLayer : public Layer {
     // Bytes of an image.
     int64_t width() const { return problem.outputs() / problem.batch * int64_t{sizeof(float)}; }
   };
-
-  static size_t Aligned(int64_t floats) { return (static_cast<size_t>(floats) * sizeof(float) + 63) / 64 * 64; }
 
   static void* Saved(const LayerRun& run, const Level& level) {
     return level.saved < 0 ? nullptr : run.saved[level.saved].raw();

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/aligned_memory.h"
 #include "base/number_text.h"
 #include "layers/yolo_grid.h"
 #include "ops/operations.h"
@@ -95,8 +96,7 @@ class YoloDetectionLayer : public Layer {
   // Behind the corners, scores and labels of each prediction.
   size_t ListsAt() const {
     const int64_t numbers = 4 + (each_class_ ? problem_.classes : 2);
-    const auto bytes = static_cast<size_t>(numbers * problem_.images * problem_.priors) * sizeof(float);
-    return (bytes + 63) / 64 * 64;
+    return AlignedBytesOf<float>(numbers * problem_.images * problem_.priors);
   }
 
   std::vector<YoloGrid> grids_;

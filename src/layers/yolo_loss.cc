@@ -2,14 +2,13 @@
 
 #include <cmath>
 
+#include "base/aligned_memory.h"
 #include "base/number_text.h"
 #include "ops/operations.h"
 
 namespace crema {
 
 namespace {
-
-constexpr size_t kAligned = 64;  // bytes
 
 // As one channel.
 ChannelGrid All(const Shape& shape) { return {1, 1, shape.count()}; }
@@ -41,7 +40,7 @@ void YoloLossLayer::Plan(LayerPlan& plan) {
   if (plan.backward()) {
     gradient_ = plan.Save({shape});
   } else {
-    losses_at_ = (TensorSpec{shape}.bytes() + kAligned - 1) / kAligned * kAligned;
+    losses_at_ = AlignedBytesOf<float>(shape.count());
   }
   plan.Workspace(losses_at_ + TensorSpec{Shape{predictions()}}.bytes(),
                  plan.backward() ? OperationsOf(*plan.context().device).ChannelWorkspace(All(shape)) : 0);

@@ -2,15 +2,10 @@
 
 #include <algorithm>
 
+#include "base/aligned_memory.h"
 #include "base/check.h"
 
 namespace crema::onednn {
-
-namespace {
-
-constexpr size_t kAlignment = 64;
-
-}  // namespace
 
 const dnnl::engine& Engine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
@@ -255,18 +250,17 @@ void Sequence::AddStep(const dnnl::primitive& primitive, const Desc& scratchpad,
 
 void Sequence::Finish() {
   size_t end = 0, scratchpad = 0;
-  const auto round_up = [](size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; };
   for (Slot i = 0; i < static_cast<Slot>(tensors_.size()); ++i) {
     if (tensors_[i].external >= 0) continue;
     if (std::find(scratchpads_.begin(), scratchpads_.end(), i) != scratchpads_.end()) {
       scratchpad = std::max(scratchpad, descs_[i].get_size());
     } else {
       tensors_[i].offset = end;
-      end += round_up(descs_[i].get_size());
+      end += AlignedBytes(descs_[i].get_size());
     }
   }
   for (const Slot i : scratchpads_) tensors_[i].offset = end;
-  workspace_bytes_ = end + round_up(scratchpad);
+  workspace_bytes_ = end + AlignedBytes(scratchpad);
 }
 
 void Sequence::Run(std::span<const void* const> externals, std::byte* workspace) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/aligned_memory.h"
 #include "base/check.h"
 #include "graph/boundary_types.h"
 #include "ops/operations.h"
@@ -76,7 +77,7 @@ bool GpuPasses::IsSource(const Executor::Bound& bound) const {
 
 void GpuPasses::Place(std::vector<Mirror>* mirrors, size_t* total, int id) const {
   mirrors->push_back({id, *total});
-  *total += (executor_.tensor(id).bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  *total += AlignedBytes(executor_.tensor(id).bytes(), kAlignment);
 }
 
 Tensor GpuPasses::OnHost(int id) {

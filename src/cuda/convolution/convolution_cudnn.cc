@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/aligned_memory.h"
 #include "crema/error.h"
 #include "cuda/convolution/convolution_bias.h"
 #include "cuda/convolution/convolution_kernels.h"
@@ -14,7 +15,6 @@ namespace crema::cuda {
 namespace {
 
 constexpr size_t kAlignment = 256;  // of what lies in a workspace
-size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Takes pieces of a workspace, one after the other; a null workspace only measures.
 class Pieces {
@@ -25,7 +25,7 @@ class Pieces {
   }
   void* Take(size_t bytes) {
     void* const piece = begin_ + used_;
-    used_ += Aligned(bytes);
+    used_ += AlignedBytes(bytes, kAlignment);
     return piece;
   }
 
@@ -37,7 +37,7 @@ class Pieces {
 // Room for pieces of these sizes wherever the workspace begins.
 size_t RoomFor(std::initializer_list<size_t> pieces) {
   size_t bytes = 0;
-  for (const size_t piece : pieces) bytes += Aligned(piece);
+  for (const size_t piece : pieces) bytes += AlignedBytes(piece, kAlignment);
   return bytes > 0 ? bytes + kAlignment : 0;
 }
 

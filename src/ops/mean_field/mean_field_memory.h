@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/aligned_memory.h"
 #include "ops/losses/softmax.h"
 #include "ops/mean_field/mean_field.h"
 #include "ops/mean_field/mean_field_formulas.h"
@@ -20,7 +21,7 @@ class Carver {
   Number* Take(int64_t count) {
     constexpr size_t kAlignment = 256;
     Number* const array = memory_ == nullptr ? nullptr : reinterpret_cast<Number*>(memory_ + used_);
-    used_ += (static_cast<size_t>(count) * sizeof(Number) + kAlignment - 1) / kAlignment * kAlignment;
+    used_ += AlignedBytes(static_cast<size_t>(count) * sizeof(Number), kAlignment);
     return array;
   }
   size_t used() const { return used_; }

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/aligned_memory.h"
 #include "ops/arrays/elementary_functions.h"
 
 namespace crema::permutohedral {
@@ -148,20 +149,15 @@ struct View {
   }
   static size_t Bytes(int dimensions, int64_t points) {
     const int64_t groups = dimensions + 1, most = points * groups;
-    return Room<int64_t>(1) + 4 * Room<int32_t>(most) + Room<int32_t>(most + 1) + Room<int32_t>(2 * groups * most) +
-           Room<float>(points);
+    return AlignedBytesOf<int64_t>(1) + 4 * AlignedBytesOf<int32_t>(most) + AlignedBytesOf<int32_t>(most + 1) +
+           AlignedBytesOf<int32_t>(2 * groups * most) + AlignedBytesOf<float>(points);
   }
 
  private:
   template <typename Number>
-  CREMA_HOST_DEVICE static size_t Room(int64_t count) {
-    constexpr size_t kAlignment = 64;
-    return (static_cast<size_t>(count) * sizeof(Number) + kAlignment - 1) / kAlignment * kAlignment;
-  }
-  template <typename Number>
   CREMA_HOST_DEVICE static void Take(Number** array, int64_t count, std::byte** memory) {
     *array = reinterpret_cast<Number*>(*memory);
-    *memory += Room<Number>(count);
+    *memory += AlignedBytesOf<Number>(count);
   }
 };
 
