@@ -6,6 +6,7 @@
 #include <string>
 
 #include "layers/anchors.h"
+#include "layers/field_range.h"
 #include "layers/region_objects.h"
 #include "ops/operations.h"
 
@@ -35,14 +36,16 @@ class AnchorTargetLayer : public Layer {
     CheckExtents(setup);
     CheckImageInfo(setup, 2, problem_.objects.images);
     problem_.allowed_border = static_cast<float>(param.allowed_border());
-    problem_.batch = ReadBatchSize(setup, kParameters, param.batch_size(), "anchors of an image count");
-    const float share = ReadShare(setup, kParameters, "fg_fraction", param.fg_fraction(),
-                                  "the share of batch_size that may be objects");
+    problem_.batch = ReadInRange(setup, Field("batch_size"), param.batch_size(), {1, 65536},
+                                 "it is how many anchors of an image count");
+    const float share = ReadInRange(setup, Field("fg_fraction"), param.fg_fraction(), kFraction,
+                                    "it is the share of batch_size that may be objects");
     problem_.foreground = static_cast<int64_t>(std::floor(share * static_cast<float>(problem_.batch)));
-    problem_.positive_overlap = ReadShare(setup, kParameters, "positive_overlap", param.positive_overlap(),
-                                          "how much an anchor overlaps an object that it is for");
-    problem_.negative_overlap = ReadShare(setup, kParameters, "negative_overlap", param.negative_overlap(),
-                                          "what an anchor overlaps each object by less than that is background");
+    problem_.positive_overlap = ReadInRange(setup, Field("positive_overlap"), param.positive_overlap(), kFraction,
+                                            "it is how much an anchor overlaps an object that it is for");
+    problem_.negative_overlap =
+        ReadInRange(setup, Field("negative_overlap"), param.negative_overlap(), kFraction,
+                    "it is what an anchor overlaps each object by less than that is background");
     problem_.clobber_positives = param.clobber_positives();
 
     const Anchors& anchors = problem_.anchors;
@@ -66,6 +69,8 @@ class AnchorTargetLayer : public Layer {
   void OnBadValue(int64_t position, float value) const override { object_check_.Refuse(position, value); }
 
  private:
+  static std::string Field(const std::string& name) { return std::string(kParameters) + "." + name; }
+
   void CheckExtents(const LayerSetup& setup) const {
     if (setup.bottom_shape(0)[0] != problem_.objects.images) {
       setup.Fail("bottom", setup.BottomIs(0) + ", but " + setup.BottomIs(1) + ", objects of " +

@@ -3,32 +3,21 @@
 #include <cmath>
 
 #include "base/number_text.h"
+#include "layers/field_range.h"
 
 namespace crema {
 
-namespace {
-
-void CheckPositive(const LayerSetup& setup, const AnchorFields& fields, const std::string& field,
-                   const std::vector<float>& values, const std::string& meaning) {
-  for (const float value : values) {
-    if (value > 0 && std::isfinite(value)) continue;
-    setup.Fail(fields.block + "." + field,
-               field + " is " + FormatNumber(value) + " but must be above 0 and finite; it is " + meaning);
-  }
-}
-
-}  // namespace
-
 Anchors MakeAnchors(const LayerSetup& setup, const AnchorFields& fields, int64_t height, int64_t width) {
-  const auto check = [&](const std::string& field, uint32_t value, const std::string& meaning) {
-    if (value >= 1 && value <= 1 << 16) return;
-    setup.Fail(fields.block + "." + field,
-               field + " is " + std::to_string(value) + " but must be in [1, 65536]; it is " + meaning);
-  };
-  check("feat_stride", fields.feat_stride, "how many pixels of the image one of the feature map stands for");
-  check("base_size", fields.base_size, "the side, in pixels, of the square that anchors are made of");
-  CheckPositive(setup, fields, "ratio", fields.ratios, "an anchor's height by its width");
-  CheckPositive(setup, fields, "scale", fields.scales, "an anchor's side, in base_size");
+  ReadInRange(setup, fields.block + ".feat_stride", fields.feat_stride, {1, 65536},
+              "it is how many pixels of the image one of the feature map stands for");
+  ReadInRange(setup, fields.block + ".base_size", fields.base_size, {1, 65536},
+              "it is the side, in pixels, of the square that anchors are made of");
+  for (const float ratio : fields.ratios) {
+    ReadInRange(setup, fields.block + ".ratio", ratio, kPositive, "it is an anchor's height by its width");
+  }
+  for (const float scale : fields.scales) {
+    ReadInRange(setup, fields.block + ".scale", scale, kPositive, "it is an anchor's side, in base_size");
+  }
   const std::vector<float> ratios = fields.ratios.empty() ? std::vector<float>{0.5f, 1, 2} : fields.ratios;
   const std::vector<float> scales = fields.scales.empty() ? std::vector<float>{8, 16, 32} : fields.scales;
   if (ratios.size() * scales.size() > Anchors::kMostShapes) {

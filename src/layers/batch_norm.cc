@@ -11,6 +11,7 @@
 #include "crema/fusion.h"
 #include "layers/batch_norm_blobs.h"
 #include "layers/channel_shape.h"
+#include "layers/field_range.h"
 #include "layers/fusable.h"
 #include "ops/operations.h"
 
@@ -180,9 +181,8 @@ class BatchNormLayer : public Layer {
 
   // `fraction`: the field's name.
   void CheckScalars(const LayerSetup& setup, const std::string& message, const std::string& fraction) const {
-    if (!(norm_.eps >= 0)) setup.Fail(message + ".eps", "eps is added to the variance; it must be 0 or more");
-    if (norm_.fraction >= 0 && norm_.fraction <= 1) return;
-    setup.Fail(message + "." + fraction, fraction + " is a share of the old running values; it must be in [0, 1]");
+    ReadInRange(setup, message + ".eps", norm_.eps, kNotNegative, "it is added to the variance");
+    ReadInRange(setup, message + "." + fraction, norm_.fraction, kFraction, "it is a share of the old running values");
   }
 
   BatchNormBlobs Running(const LayerRun& run) const {

@@ -1,8 +1,6 @@
 #include "layers/box_variance.h"
 
-#include <cmath>
-
-#include "base/number_text.h"
+#include "layers/field_range.h"
 
 namespace crema {
 
@@ -13,11 +11,7 @@ BoxVariance VarianceOf(const LayerSetup& setup, const std::string& field,
     setup.Fail(field, "variance is given " + std::to_string(values.size()) +
                           " times; give one for all four numbers of a box, or four");
   }
-  for (const float variance : values) {
-    if (variance > 0 && std::isfinite(variance)) continue;
-    setup.Fail(field,
-               "variance is " + FormatNumber(variance) + " but must be above 0 and finite; 0.1 and 0.2 are usual");
-  }
+  for (const float variance : values) ReadInRange(setup, field, variance, kPositive, "0.1 and 0.2 are usual");
   BoxVariance made;
   for (int i = 0; i < kNumbers; ++i) {
     made.values[i] = values.empty() ? usual : values.Get(values.size() == 1 ? 0 : i);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "base/number_text.h"
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -72,10 +72,7 @@ class ClusterLayer : public Layer {
  private:
   static int64_t ReadPixels(const LayerSetup& setup, const std::string& field, bool given, uint32_t value) {
     Require(setup, field, given);
-    constexpr uint32_t kMost = 1 << 15;
-    if (value >= 1 && value <= kMost) return value;
-    setup.Fail(ClusterField(field), field + " is " + std::to_string(value) + " but must be in [1, " +
-                                        std::to_string(kMost) + "]; it is in pixels");
+    return ReadInRange(setup, ClusterField(field), value, {1, 32768}, "it is in pixels");
   }
 
   // Those that are looked at along a side.
@@ -101,19 +98,11 @@ class ClusterDetectionsLayer : public ClusterLayer {
     Require(setup, "group_threshold", param.has_group_threshold());
     Require(setup, "group_eps", param.has_group_eps());
     Require(setup, "min_height", param.has_min_height());
-    if (!(param.coverage_threshold() >= 0)) {
-      setup.Fail(ClusterField("coverage_threshold"), "coverage_threshold is " +
-                                                         FormatNumber(param.coverage_threshold()) +
-                                                         " but must be 0 or more; coverage is from 0 to 1");
-    }
-    constexpr float kMostSimilarity = 10;
-    if (!(param.group_eps() >= 0 && param.group_eps() <= kMostSimilarity)) {
-      setup.Fail(ClusterField("group_eps"), "group_eps is " + FormatNumber(param.group_eps()) +
-                                                " but must be in [0, 10]; it is a share of boxes' sides");
-    }
-    grouping_.coverage = param.coverage_threshold();
+    grouping_.coverage = ReadInRange(setup, ClusterField("coverage_threshold"), param.coverage_threshold(),
+                                     kNotNegative, "coverage is from 0 to 1");
     grouping_.least = param.group_threshold();
-    grouping_.similarity = param.group_eps();
+    grouping_.similarity =
+        ReadInRange(setup, ClusterField("group_eps"), param.group_eps(), {0, 10}, "it is a share of boxes' sides");
     grouping_.height = param.min_height();
   }
 

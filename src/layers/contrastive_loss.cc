@@ -1,11 +1,11 @@
 // ContrastiveLoss: pulls pairs of vectors of one kind together and others at least a margin apart (Hadsell, Chopra and
 // LeCun, "Dimensionality Reduction by Learning an Invariant Mapping", 2006). Bottoms: the vectors, and for each pair
 // whether both are of one kind.
-#include <cmath>
 #include <string>
 
 #include "base/number_text.h"
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "layers/loss.h"
 #include "ops/operations.h"
 
@@ -29,10 +29,8 @@ class ContrastiveLossLayer : public Layer {
                                "; give one number for each pair: 1 where both are of one kind, else 0");
     }
     const ContrastiveLossParameter& param = setup.param().contrastive_loss_param();
-    if (!(param.margin() > 0) || !std::isfinite(param.margin())) {
-      setup.Fail("contrastive_loss_param.margin", "margin is " + FormatNumber(param.margin()) +
-                                                      "; give a number above 0: unlike pairs are pushed apart so far");
-    }
+    ReadInRange(setup, "contrastive_loss_param.margin", param.margin(), kPositive,
+                "unlike pairs are pushed apart so far");
     loss_ = {rows.outer, rows.classes, param.margin(), param.legacy_version()};
     setup.SetTop(0, Shape());
     setup.MakeLoss();

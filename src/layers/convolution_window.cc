@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "layers/axis_settings.h"
+#include "layers/field_range.h"
 #include "layers/window_map.h"
 
 namespace crema {
@@ -81,7 +82,7 @@ ConvolutionChannels ReadChannels(const LayerSetup& setup, const std::string& blo
   if (outputs > std::numeric_limits<int32_t>::max()) {
     setup.Fail(block + ".num_output", "num_output is " + std::to_string(outputs) + ", more filters than are possible");
   }
-  if (groups < 1) setup.Fail(block + ".group", "group must be at least 1, got 0");
+  ReadInRange(setup, block + ".group", groups, {.low = 1});
   if (channels % groups != 0) {
     setup.Fail(block + ".group", "group " + std::to_string(groups) + " does not divide the " +
                                      std::to_string(channels) + " channels of \"" + setup.param().bottom(0) + "\"");

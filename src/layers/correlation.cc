@@ -5,6 +5,7 @@
 #include <string>
 
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -77,8 +78,8 @@ class CorrelationLayer : public Layer {
       setup.Fail(block + ".kernel_size",
                  "kernel_size is " + std::to_string(param.kernel_size()) + "; give an odd number");
     }
-    if (param.stride_1() < 1) setup.Fail(block + ".stride_1", "stride_1 must be at least 1, got 0");
-    if (param.stride_2() < 1) setup.Fail(block + ".stride_2", "stride_2 must be at least 1, got 0");
+    ReadInRange(setup, block + ".stride_1", param.stride_1(), {.low = 1});
+    ReadInRange(setup, block + ".stride_2", param.stride_2(), {.low = 1});
     if (param.single_direction() != 0) {
       setup.Fail(block + ".single_direction",
                  "single_direction is of the type Correlation1D, which crema does not have; leave it out");

@@ -3,8 +3,8 @@
 // wider and higher there than its corners lie apart.
 #include <string>
 
-#include "base/number_text.h"
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "layers/object_check.h"
 #include "ops/operations.h"
 
@@ -25,13 +25,9 @@ class DetectionEvaluateLayer : public Layer {
     evaluation_.background = param.background_label_id();
     object_check_.Setup(setup, 1,
                         {evaluation_.objects, ObjectRows::kAnyImage, evaluation_.classes, evaluation_.background});
-    evaluation_.overlap_threshold = param.overlap_threshold();
-    if (!(param.overlap_threshold() > 0) || param.overlap_threshold() > 1) {
-      setup.Fail(
-          "detection_evaluate_param.overlap_threshold",
-          "overlap_threshold is " + FormatNumber(param.overlap_threshold()) +
-              " but must be above 0 and at most 1: the share of their union from which on two boxes are the same");
-    }
+    evaluation_.overlap_threshold =
+        ReadInRange(setup, "detection_evaluate_param.overlap_threshold", param.overlap_threshold(), kPositiveFraction,
+                    "it is the share of their union from which on two boxes are the same");
     evaluation_.difficult_count = param.evaluate_difficult_gt();
     evaluation_.clip = param.has_name_size_file();
     if (param.has_name_size_file()) {

@@ -2,13 +2,12 @@
 // al., "Faster R-CNN", 2015). The top has room for as many as there can be; rows that are left over hold -1.
 #include <algorithm>
 #include <cfloat>
-#include <cmath>
 #include <cstdint>
 #include <string>
 
-#include "base/number_text.h"
 #include "layers/anchors.h"
 #include "layers/box_variance.h"
+#include "layers/field_range.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -34,9 +33,7 @@ class DetectionOutputLayer : public Layer {
     ReadSuppression(setup);
     RefuseFiles(setup);
     problem_.score_above = param.has_confidence_threshold() ? param.confidence_threshold() : -FLT_MAX;
-    if (std::isnan(problem_.score_above)) {
-      setup.Fail(Field("confidence_threshold"), "confidence_threshold is not a number; 0.01 is usual");
-    }
+    ReadInRange(setup, Field("confidence_threshold"), problem_.score_above, kFinite, "0.01 is usual");
     setup.SetTop(0, {1, 1, problem_.rows(), kObjectNumbers});
   }
 
@@ -160,18 +157,12 @@ class DetectionOutputLayer : public Layer {
   void ReadSuppression(const LayerSetup& setup) {
     const DetectionOutputParameter& param = setup.param().detection_output_param();
     const NonMaximumSuppressionParameter& nms = param.nms_param();
-    if (!(nms.nms_threshold() >= 0 && nms.nms_threshold() <= 1)) {
-      setup.Fail(Field("nms_param.nms_threshold"), "nms_threshold is " + FormatNumber(nms.nms_threshold()) +
-                                                       " but must be in [0, 1]; boxes that overlap by more are one");
-    }
-    if (!(nms.eta() > 0 && nms.eta() <= 1)) {
-      setup.Fail(Field("nms_param.eta"), "eta is " + FormatNumber(nms.eta()) +
-                                             " but must be above 0 and at most 1; nms_threshold is multiplied by it");
-    }
+    problem_.most_overlap = ReadInRange(setup, Field("nms_param.nms_threshold"), nms.nms_threshold(), kFraction,
+                                        "boxes that overlap by more are one");
+    problem_.eta =
+        ReadInRange(setup, Field("nms_param.eta"), nms.eta(), kPositiveFraction, "nms_threshold is multiplied by it");
     CheckLimit(setup, "nms_param.top_k", nms.top_k());
     CheckLimit(setup, "keep_top_k", param.keep_top_k());
-    problem_.most_overlap = nms.nms_threshold();
-    problem_.eta = nms.eta();
     problem_.top_k = nms.top_k() < 0 ? problem_.priors : std::min<int64_t>(nms.top_k(), problem_.priors);
     if (param.keep_top_k() < 0 && nms.top_k() < 0) {
       setup.Fail("detection_output_param",

@@ -10,6 +10,7 @@
 #include "crema/layer.h"
 #include "data/databases/mean_file.h"
 #include "device/device.h"
+#include "layers/field_range.h"
 #include "ops/detection/detectnet_transform_formulas.h"
 #include "ops/operations.h"
 
@@ -104,10 +105,7 @@ class DetectNetTransformationLayer : public Layer {
   }
 
   int64_t ReadSide(LayerSetup& setup, const std::string& field, uint32_t value, uint32_t stride, int64_t* cells) const {
-    if (value < 1 || value > kMostPixels) {
-      setup.Fail(TruthField(field), field + " is " + std::to_string(value) + " but must be in [1, " +
-                                        std::to_string(kMostPixels) + "]; it is a side of the net's input in pixels");
-    }
+    ReadInRange(setup, TruthField(field), value, {1, kMostPixels}, "it is a side of the net's input in pixels");
     // Halves to even, as the fork's rectangles are rounded.
     *cells = static_cast<int64_t>(std::nearbyint(static_cast<double>(value) / stride));
     if (*cells < 1) {
@@ -124,15 +122,9 @@ class DetectNetTransformationLayer : public Layer {
 
   void ReadGrid(LayerSetup& setup) {
     const DetectNetGroundTruthParameter& param = setup.param().detectnet_groundtruth_param();
-    if (param.stride() < 1 || param.stride() > kMostPixels) {
-      setup.Fail(TruthField("stride"), "stride is " + std::to_string(param.stride()) + " but must be in [1, " +
-                                           std::to_string(kMostPixels) + "]; it is the side of a cell in pixels");
-    }
-    if (!(param.scale_cvg() > 0 && param.scale_cvg() <= 1)) {
-      setup.Fail(TruthField("scale_cvg"), "scale_cvg is " + FormatNumber(param.scale_cvg()) +
-                                              " but must be above 0 and at most 1; it is the covered region's share of "
-                                              "an object's sides");
-    }
+    ReadInRange(setup, TruthField("stride"), param.stride(), {1, kMostPixels}, "it is the side of a cell in pixels");
+    ReadInRange(setup, TruthField("scale_cvg"), param.scale_cvg(), kPositiveFraction,
+                "it is the covered region's share of an object's sides");
     const bool grows = param.gridbox_type() == DetectNetGroundTruthParameter::GRIDBOX_MIN;
     if (!grows && param.max_cvg_len() == 0) {
       setup.Fail(TruthField("max_cvg_len"), "max_cvg_len is 0, so that no object covers a cell; give pixels");
@@ -161,9 +153,8 @@ class DetectNetTransformationLayer : public Layer {
       const auto& mapping = param.object_class(i);
       const std::string field = TruthField("object_class[" + std::to_string(i) + "]");
       for (const auto& [name, number] : {std::pair("src", mapping.src()), std::pair("dst", mapping.dst())}) {
-        if (number < kMostClasses) continue;
-        setup.Fail(field + "." + name, std::string(name) + " is " + std::to_string(number) + " but must be below " +
-                                           std::to_string(kMostClasses) + "; classes are numbered from 0");
+        ReadInRange(setup, field + "." + name, number, {.high = kMostClasses, .below_high = true},
+                    "classes are numbered from 0");
       }
       place_of_.resize(std::max<size_t>(place_of_.size(), mapping.src() + 1), -1);
       if (place_of_[mapping.src()] >= 0) {
@@ -196,21 +187,16 @@ class DetectNetTransformationLayer : public Layer {
     labels_.rows = shape[2];
   }
 
-  static float Share(const LayerSetup& setup, const std::string& field, float value, const std::string& meaning) {
-    if (value >= 0 && value <= 1) return value;
-    setup.Fail(AugmentationField(field),
-               field + " is " + FormatNumber(value) + " but must be in [0, 1]; it is " + meaning);
-  }
-  static float Degrees(const LayerSetup& setup, const std::string& field, float value) {
-    if (value >= 0 && value <= 180) return value;
-    setup.Fail(AugmentationField(field),
-               field + " is " + FormatNumber(value) + " but must be in [0, 180]; it is an angle in degrees");
-  }
-
   void ReadAugmentation(const LayerSetup& setup) {
     const DetectNetAugmentationParameter& param = setup.param().detectnet_augmentation_param();
     const auto probability = [&](const std::string& field, float value) {
-      return Share(setup, field, value, "a probability");
+      return ReadInRange(setup, AugmentationField(field), value, kFraction, "it is a probability");
+    };
+    const auto degrees = [&](const std::string& field, float value) {
+      return ReadInRange(setup, AugmentationField(field), value, {0, 180}, "it is an angle in degrees");
+    };
+    const auto pixels = [&](const std::string& field, uint32_t value) {
+      return ReadInRange(setup, AugmentationField(field), value, {.high = kMostPixels}, "it is in pixels");
     };
     problem_.hue_probability = probability("hue_rotation_prob", param.hue_rotation_prob());
     problem_.desaturation_probability = probability("desaturation_prob", param.desaturation_prob());
@@ -218,30 +204,21 @@ class DetectNetTransformationLayer : public Layer {
     problem_.scale_probability = probability("scale_prob", param.scale_prob());
     problem_.rotation_probability = probability("rotation_prob", param.rotation_prob());
     problem_.crop_probability = probability("crop_prob", param.crop_prob());
-    problem_.most_hue = Degrees(setup, "hue_rotation", param.hue_rotation());
-    problem_.most_rotation = Degrees(setup, "max_rotate_degree", param.max_rotate_degree());
-    problem_.most_desaturation =
-        Share(setup, "desaturation_max", param.desaturation_max(), "a share of the saturation");
+    problem_.most_hue = degrees("hue_rotation", param.hue_rotation());
+    problem_.most_rotation = degrees("max_rotate_degree", param.max_rotate_degree());
+    problem_.most_desaturation = ReadInRange(setup, AugmentationField("desaturation_max"), param.desaturation_max(),
+                                             kFraction, "it is a share of the saturation");
     constexpr float kMostScale = 16;
-    problem_.least_scale = param.scale_min();
+    problem_.least_scale =
+        ReadInRange(setup, AugmentationField("scale_min"), param.scale_min(), kPositive, "sides are multiplied by it");
     problem_.most_scale = param.scale_max();
-    if (!(param.scale_min() > 0)) {
-      setup.Fail(AugmentationField("scale_min"), "scale_min is " + FormatNumber(param.scale_min()) +
-                                                     " but must be above 0; sides are multiplied by it");
-    }
     if (!(param.scale_max() >= param.scale_min() && param.scale_max() <= kMostScale)) {
       setup.Fail(AugmentationField(param.has_scale_max() ? "scale_max" : "scale_min"),
                  "scale_max is " + FormatNumber(param.scale_max()) + " but must be in [" +
                      FormatNumber(param.scale_min()) + ", 16], from scale_min on");
     }
-    problem_.shift_x = Shift(setup, "shift_x", param.shift_x());
-    problem_.shift_y = Shift(setup, "shift_y", param.shift_y());
-  }
-
-  static int64_t Shift(const LayerSetup& setup, const std::string& field, uint32_t value) {
-    if (value <= kMostPixels) return value;
-    setup.Fail(AugmentationField(field), field + " is " + std::to_string(value) + " but must be at most " +
-                                             std::to_string(kMostPixels) + "; it is in pixels");
+    problem_.shift_x = pixels("shift_x", param.shift_x());
+    problem_.shift_y = pixels("shift_y", param.shift_y());
   }
 
   void ReadMeanOf(LayerSetup& setup) {
@@ -257,10 +234,8 @@ class DetectNetTransformationLayer : public Layer {
                  "there are " + std::to_string(values) + " mean_values; give one, or one for each of the 3 channels");
     }
     for (int c = 0; c < DetectNetTransform::kChannels && values > 0; ++c) {
-      problem_.mean[c] = param.mean_value(values > 1 ? c : 0);
-      if (std::isfinite(problem_.mean[c])) continue;
-      setup.Fail("transform_param.mean_value",
-                 "mean_value is " + FormatNumber(problem_.mean[c]) + "; it must be a finite number");
+      problem_.mean[c] =
+          ReadInRange(setup, "transform_param.mean_value", param.mean_value(values > 1 ? c : 0), kFinite);
     }
     if (param.has_mean_file()) ReadMeanImage(setup, setup.ResolvePath(param.mean_file()));
   }

@@ -1,11 +1,9 @@
 // GradientScaler: passes values on, and gradients with a negative factor that grows (Ganin and Lempitsky, "Unsupervised
 // Domain Adaptation by Backpropagation", 2015, and the authors' fork of Caffe).
-#include <cmath>
-#include <limits>
 #include <string>
 
-#include "base/number_text.h"
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "ops/operations.h"
 #include "ops/updates/gradient_scale.h"
 
@@ -19,16 +17,13 @@ class GradientScalerLayer : public Layer {
     setup.ExpectBottoms(1);
     setup.ExpectTops(1);
     const GradientScalerParameter& param = setup.param().gradient_scaler_param();
-    const auto number = [&](const char* field, float value, float least) {
-      if (value >= least && std::isfinite(value)) return value;
-      setup.Fail(std::string("gradient_scaler_param.") + field, std::string(field) + " is " + FormatNumber(value) +
-                                                                    "; it must be " + FormatNumber(least) +
-                                                                    " or more, and finite");
+    const auto number = [&](const char* field, float value, const NumberRange& range) {
+      return ReadInRange(setup, std::string("gradient_scaler_param.") + field, value, range);
     };
-    scale_.lower = number("lower_bound", param.lower_bound(), std::numeric_limits<float>::lowest());
-    scale_.upper = number("upper_bound", param.upper_bound(), param.lower_bound());
-    scale_.steepness = number("alpha", param.alpha(), 0);
-    scale_.passes = number("max_iter", param.max_iter(), 1);
+    scale_.lower = number("lower_bound", param.lower_bound(), kFinite);
+    scale_.upper = number("upper_bound", param.upper_bound(), {.low = param.lower_bound()});
+    scale_.steepness = number("alpha", param.alpha(), kNotNegative);
+    scale_.passes = number("max_iter", param.max_iter(), {.low = 1});
     setup.SetTop(0, setup.bottom_shape(0));
     setup.AllowChannelsLast();
     setup.AllowHalfPrecision();

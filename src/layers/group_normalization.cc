@@ -1,8 +1,6 @@
 #include "layers/group_normalization.h"
 
-#include <cmath>
-
-#include "base/number_text.h"
+#include "layers/field_range.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -11,12 +9,9 @@ void GroupNormalization::SetupRows(LayerSetup& setup, const std::string& block, 
                                    const GroupNormProblem& problem) {
   setup.ExpectTops(1);
   const Shape& shape = setup.bottom_shape(0);
-  if (!(eps >= 0 && std::isfinite(eps))) {
-    setup.Fail(block + ".eps", "eps is " + FormatNumber(eps) +
-                                   " but must be at least 0; it keeps the division by the deviation away from 0");
-  }
   problem_ = problem;
-  problem_.eps = eps;
+  problem_.eps =
+      ReadInRange(setup, block + ".eps", eps, kNotNegative, "it keeps the division by the deviation away from 0");
   if (problem_.width() == 1) {
     setup.Warn("bottom", "\"" + setup.param().bottom(0) + "\" is " + shape.ToString() +
                              ", where every mean is of one number, so that nothing of it is left");

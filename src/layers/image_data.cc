@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "data/loaders/image_list_loader.h"
+#include "layers/field_range.h"
 #include "layers/image_file_source.h"
 
 namespace crema {
@@ -18,11 +19,7 @@ class ImageDataLayer : public ImageFileSource {
 
   void CheckImageFields(LayerSetup& setup) override {
     const ImageDataParameter& param = setup.param().image_data_param();
-    label_count_ = param.label_count();
-    if (label_count_ > kMaxLabelCount) {
-      setup.Fail(Field("label_count"), "label_count is " + std::to_string(label_count_) + "; it must be from 0 to " +
-                                           std::to_string(kMaxLabelCount));
-    }
+    label_count_ = ReadInRange(setup, Field("label_count"), param.label_count(), {0, kMaxLabelCount});
     RefuseFieldsOfOthers(setup);
     ImageFileSource::CheckImageFields(setup);
   }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -72,10 +73,8 @@ class InterpLayer : public Layer {
     const InterpParameter& param = setup.param().interp_param();
     const bool shrinks = param.has_shrink_factor(), zooms = param.has_zoom_factor();
     const bool sized = param.has_height() || param.has_width();
-    if (shrinks && param.shrink_factor() < 1) {
-      setup.Fail("interp_param.shrink_factor", "shrink_factor must be at least 1");
-    }
-    if (zooms && param.zoom_factor() < 1) setup.Fail("interp_param.zoom_factor", "zoom_factor must be at least 1");
+    if (shrinks) ReadInRange(setup, "interp_param.shrink_factor", param.shrink_factor(), {.low = 1});
+    if (zooms) ReadInRange(setup, "interp_param.zoom_factor", param.zoom_factor(), {.low = 1});
     if (setup.bottoms() > 1) {
       if (shrinks || zooms || sized) {
         setup.Fail("interp_param", "the size is that of \"" + setup.param().bottom(1) +

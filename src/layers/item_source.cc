@@ -8,6 +8,7 @@
 #include "base/compute_threads.h"
 #include "base/input_file.h"
 #include "base/parallel.h"
+#include "layers/field_range.h"
 
 namespace crema {
 
@@ -124,14 +125,8 @@ void ItemSource::CheckCommonFields(LayerSetup& setup) const {
   if (fields_.batch_size == 0 && !shape_is_enough) {
     setup.Fail(Field("batch_size"), "batch_size must be at least 1; add it to " + fields_.block);
   }
-  if (fields_.prefetch == 0 || fields_.prefetch > kMaxPrefetch) {
-    setup.Fail(Field("prefetch"), "prefetch is " + std::to_string(fields_.prefetch) + "; it must be from 1 to " +
-                                      std::to_string(kMaxPrefetch) + " batches made ahead");
-  }
-  if (fields_.threads > kMaxThreads) {
-    setup.Fail(Field("threads"), "threads is " + std::to_string(fields_.threads) + "; it must be from 0 to " +
-                                     std::to_string(kMaxThreads) + ", where 0 leaves the number to crema");
-  }
+  ReadInRange(setup, Field("prefetch"), fields_.prefetch, {1, kMaxPrefetch}, "it is how many batches are made ahead");
+  ReadInRange(setup, Field("threads"), fields_.threads, {0, kMaxThreads}, "0 leaves the number to crema");
 }
 
 SampleOrder ItemSource::OrderOf(uint64_t seed) const {

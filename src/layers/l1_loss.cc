@@ -2,12 +2,11 @@
 // (DetectNet). Its gradient is the difference's sign, 0 where there is no difference. With l1_loss_param as in
 // FlowNet's (Fischer et al., 2015): differences that are NaN do not count, and it may be the lengths of the vectors of
 // channels that are summed.
-#include <cmath>
 #include <limits>
 #include <string>
 
-#include "base/number_text.h"
 #include "layers/difference_loss.h"
+#include "layers/field_range.h"
 
 namespace crema {
 
@@ -60,13 +59,9 @@ class L1LossLayer : public DifferenceLossLayer {
     length_.axis = ClassAxis(shape, 1);
     length_.of_vectors = param.l2_per_location();
     if (param.l2_prescale_by_channels()) length_.scale = 1 / static_cast<float>(shape[1]);
-    length_.epsilon = AtLeast0(setup, "epsilon", param.epsilon());
-    length_.power = param.power();
-    if (!(param.power() > 0) || !std::isfinite(param.power())) {
-      setup.Fail("l1_loss_param.power",
-                 "power is " + FormatNumber(param.power()) + "; give a number above 0, 0.5 is a length's");
-    }
-    length_.plateau = AtLeast0(setup, "plateau", param.plateau());
+    length_.epsilon = ReadInRange(setup, "l1_loss_param.epsilon", param.epsilon(), kNotNegative);
+    length_.power = ReadInRange(setup, "l1_loss_param.power", param.power(), kPositive, "0.5 is a length's");
+    length_.plateau = ReadInRange(setup, "l1_loss_param.plateau", param.plateau(), kNotNegative);
     length_.divisor = param.normalize_by_num_entries() ? 0 : static_cast<double>(shape[0] > 0 ? shape[0] : 1);
     if (!length_.of_vectors) {
       WarnAlone(setup, "l2_prescale_by_channels", param.l2_prescale_by_channels());
@@ -80,13 +75,6 @@ class L1LossLayer : public DifferenceLossLayer {
 
   static void WarnAlone(LayerSetup& setup, const std::string& field, bool given) {
     if (given) setup.Warn("l1_loss_param." + field, field + " has no effect without l2_per_location; remove it");
-  }
-
-  static float AtLeast0(const LayerSetup& setup, const std::string& field, float value) {
-    if (!(value >= 0) || !std::isfinite(value)) {
-      setup.Fail("l1_loss_param." + field, field + " is " + FormatNumber(value) + "; give 0 or a number above it");
-    }
-    return value;
   }
 
   LengthInputs Inputs(const LayerRun& run) const {

@@ -1,9 +1,7 @@
 // LabelSpecificAdd: scores of classes, of which while training that of an item's own class has a margin (AM-Softmax,
 // ArcFace).
-#include <cmath>
-#include <string>
 
-#include "base/number_text.h"
+#include "layers/field_range.h"
 #include "layers/labels.h"
 #include "layers/loss.h"
 #include "ops/operations.h"
@@ -25,11 +23,9 @@ class LabelSpecificAddLayer : public Layer {
     margin_.rows = items.outer;
     margin_.classes = items.classes;
     constexpr float kMostAngle = 1.5707964f;
-    if (!std::isfinite(param.bias())) setup.Fail("label_specific_add_param.bias", "bias is no finite number");
-    if (!(param.angle() >= 0 && param.angle() <= kMostAngle)) {
-      setup.Fail("label_specific_add_param.angle",
-                 "angle is " + FormatNumber(param.angle()) + "; it is in radians, from 0 to pi / 2");
-    }
+    ReadInRange(setup, "label_specific_add_param.bias", param.bias(), kFinite);
+    ReadInRange(setup, "label_specific_add_param.angle", param.angle(), {0, kMostAngle},
+                "it is in radians, at most pi / 2");
     if (param.angle() > 0 && param.bias() != 0) {
       setup.Fail("label_specific_add_param.angle", "angle and bias are both set; keep one of them");
     }

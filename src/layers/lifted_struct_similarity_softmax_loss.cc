@@ -1,11 +1,10 @@
 // LiftedStructSimilaritySoftmaxLoss: draws vectors of one kind together and pushes all others of the batch away (Song
 // et al., "Deep Metric Learning via Lifted Structured Feature Embedding", 2016). Bottoms: vectors, and the label of
 // each. Of forks of Caffe.
-#include <cmath>
 #include <string>
 
-#include "base/number_text.h"
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "layers/loss.h"
 #include "ops/operations.h"
 
@@ -19,12 +18,9 @@ class LiftedStructureLayer : public Layer {
     setup.ExpectBottoms(2);
     setup.ExpectTops(1);
     setup.NoGradient(1);
-    const float margin = setup.param().lifted_struct_sim_softmax_loss_param().margin();
-    if (!(margin > 0) || !std::isfinite(margin)) {
-      setup.Fail("lifted_struct_sim_softmax_loss_param.margin",
-                 "margin is " + FormatNumber(margin) +
-                     "; give a number above 0: by so much other kinds are to be farther than the own one");
-    }
+    const float margin = ReadInRange(setup, "lifted_struct_sim_softmax_loss_param.margin",
+                                     setup.param().lifted_struct_sim_softmax_loss_param().margin(), kPositive,
+                                     "by so much other kinds are to be farther than the own one");
     const ClassAxis rows = ItemsAsRows(setup.bottom_shape(0));
     if (setup.bottom_shape(1).count() != rows.outer) {
       setup.Fail("bottom", "takes one label for each of the " + std::to_string(rows.outer) + " vectors of \"" +

@@ -1,9 +1,8 @@
 // LSTM over sequences: bottoms and tops as in layers/recurrent.h, with states h and c. Blobs: input weights [4
 // num_output, inputs], bias [4 num_output], with a static input its weights [4 num_output, static inputs], hidden
 // weights [4 num_output, num_output]; rows are the gates i, f, o, g.
-#include <cmath>
 
-#include "base/number_text.h"
+#include "layers/field_range.h"
 #include "layers/recurrent.h"
 #include "ops/operations.h"
 
@@ -82,11 +81,7 @@ class LstmOfRowsLayer : public LstmLayer {
   void Setup(LayerSetup& setup) override {
     const float bound = setup.param().lstm_param().clipping_threshold();
     SetupRows(setup, 4, &problem());
-    if (!(bound >= 0 && std::isfinite(bound))) {
-      setup.Fail("lstm_param.clipping_threshold",
-                 "clipping_threshold is " + FormatNumber(bound) + "; it must be 0, for none, or more, and finite");
-    }
-    problem().bound = bound;
+    problem().bound = ReadInRange(setup, "lstm_param.clipping_threshold", bound, kNotNegative, "0 is for no bound");
     SetFlops(setup);
   }
 };

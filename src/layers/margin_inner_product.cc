@@ -2,14 +2,13 @@
 // while training that of a vector's own class has a margin (SphereFace). Gradients are the derivatives; SphereFace's
 // own layer shortens that of the own class's score by the vector, and leaves the margin out of that by the rows, which
 // it writes back with length 1.
-#include <cmath>
 #include <string>
 #include <vector>
 
 #include "base/aligned_memory.h"
-#include "base/number_text.h"
 #include "crema/layer.h"
 #include "graph/filler.h"
+#include "layers/field_range.h"
 #include "layers/labels.h"
 #include "layers/plan_kernel.h"
 #include "layers/unit_rows.h"
@@ -118,9 +117,7 @@ class MarginInnerProductLayer : public Layer {
   void ReadLambda(LayerSetup& setup) {
     const MarginInnerProductParameter& param = setup.param().margin_inner_product_param();
     const auto number = [&](const char* field, float value) {
-      if (value >= 0 && std::isfinite(value)) return static_cast<double>(value);
-      setup.Fail(std::string("margin_inner_product_param.") + field,
-                 std::string(field) + " is " + FormatNumber(value) + "; it must be 0 or more, and finite");
+      return double{ReadInRange(setup, std::string("margin_inner_product_param.") + field, value, kNotNegative)};
     };
     margin_.base = number("base", param.base());
     margin_.gamma = number("gamma", param.gamma());

@@ -1,10 +1,10 @@
 // MatMul: scale times the products of the matrices in the last two axes of two bottoms, one for each place of the axes
 // before them, as attention takes them (Vaswani et al., "Attention Is All You Need", 2017).
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "layers/plan_kernel.h"
 #include "ops/operations.h"
 
@@ -18,9 +18,7 @@ class MatMulLayer : public Layer {
     setup.ExpectBottoms(2);
     setup.ExpectTops(1);
     const MatMulParameter& param = setup.param().matmul_param();
-    if (!std::isfinite(param.scale())) {
-      setup.Fail("matmul_param.scale", "scale is not finite; for attention it is 1 / sqrt(K)");
-    }
+    ReadInRange(setup, "matmul_param.scale", param.scale(), kFinite, "for attention it is 1 / sqrt(K)");
     const Shape &a = setup.bottom_shape(0), &b = setup.bottom_shape(1);
     for (int i = 0; i < 2; ++i) {
       if (setup.bottom_shape(i).axes() >= 2) continue;

@@ -1,10 +1,9 @@
 // MixUp: while training, images of a batch mixed with each other and a share of every class for each (mixup, CutMix);
 // while testing, the images themselves and their labels as such shares.
-#include <cmath>
 #include <string>
 
-#include "base/number_text.h"
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "layers/labels.h"
 #include "ops/operations.h"
 
@@ -86,21 +85,14 @@ class MixUpLayer : public Layer {
   void OnBadValue(int64_t position, float value) const override { labels_.Refuse(position, value); }
 
  private:
-  static float ReadAlpha(const LayerSetup& setup, const std::string& field, float value) {
-    if (value >= 0 && std::isfinite(value)) return value;
-    setup.Fail("mixup_param." + field, field + " is " + FormatNumber(value) + "; it must be 0 or more, and finite");
-  }
-  static float ReadShare(const LayerSetup& setup, const std::string& field, float value) {
-    if (value >= 0 && value <= 1) return value;
-    setup.Fail("mixup_param." + field, field + " is " + FormatNumber(value) + "; it is a share of images, from 0 to 1");
-  }
-
   void ReadDistributions(LayerSetup& setup) {
     const MixUpParameter& param = setup.param().mixup_param();
-    problem_.alpha = ReadAlpha(setup, "alpha", param.alpha());
-    problem_.cutmix_alpha = ReadAlpha(setup, "cutmix_alpha", param.cutmix_alpha());
-    problem_.cutmix_share = ReadShare(setup, "cutmix_share", param.cutmix_share());
-    problem_.probability = ReadShare(setup, "probability", param.probability());
+    problem_.alpha = ReadInRange(setup, "mixup_param.alpha", param.alpha(), kNotNegative);
+    problem_.cutmix_alpha = ReadInRange(setup, "mixup_param.cutmix_alpha", param.cutmix_alpha(), kNotNegative);
+    problem_.cutmix_share =
+        ReadInRange(setup, "mixup_param.cutmix_share", param.cutmix_share(), kFraction, "it is a share of images");
+    problem_.probability =
+        ReadInRange(setup, "mixup_param.probability", param.probability(), kFraction, "it is a share of images");
     const bool both = problem_.alpha > 0 && problem_.cutmix_alpha > 0;
     if (problem_.alpha == 0 && problem_.cutmix_alpha == 0) {
       setup.Fail(

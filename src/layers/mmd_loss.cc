@@ -6,6 +6,7 @@
 
 #include "base/number_text.h"
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "layers/loss.h"
 #include "ops/operations.h"
 
@@ -59,15 +60,8 @@ class MmdLossLayer : public Layer {
 
  private:
   void ReadKernels(LayerSetup& setup, const MMDParameter& param) {
-    constexpr uint32_t kMost = 64;
-    if (param.kernel_num() < 1 || param.kernel_num() > kMost) {
-      setup.Fail("mmd_param.kernel_num", "kernel_num is " + std::to_string(param.kernel_num()) +
-                                             "; give a number from 1 to " + std::to_string(kMost));
-    }
-    if (!(param.kernel_mul() > 0) || !std::isfinite(param.kernel_mul())) {
-      setup.Fail("mmd_param.kernel_mul",
-                 "kernel_mul is " + FormatNumber(param.kernel_mul()) + "; give a number above 0, 2 is usual");
-    }
+    ReadInRange(setup, "mmd_param.kernel_num", param.kernel_num(), {1, 64});
+    ReadInRange(setup, "mmd_param.kernel_mul", param.kernel_mul(), kPositive, "2 is usual");
     // The widest kernel's factor, and that of the narrowest one.
     const double span = std::pow(static_cast<double>(param.kernel_mul()), (param.kernel_num() + 1) / 2);
     if (!(span > 1e-15 && span < 1e15)) {

@@ -3,7 +3,6 @@
 // Bottoms: scores, the scores to begin with, images. Parameters: the weights of the spatial and of the bilateral
 // filter, and the compatibility of classes.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <sstream>
 #include <string>
@@ -13,6 +12,7 @@
 #include "crema/layer.h"
 #include "device/device.h"
 #include "graph/filler.h"
+#include "layers/field_range.h"
 #include "ops/mean_field/permutohedral_formulas.h"
 #include "ops/operations.h"
 
@@ -107,8 +107,7 @@ class MultiStageMeanfieldLayer : public Layer {
   }
 
   static float Deviation(const LayerSetup& setup, const std::string& field, float value) {
-    if (std::isfinite(value) && value > 0) return value;
-    setup.Fail(Field(field), field + " is " + FormatNumber(value) + "; give a standard deviation above 0");
+    return ReadInRange(setup, Field(field), value, kPositive, "it is a standard deviation");
   }
 
   void CheckPositions(const LayerSetup& setup, const std::string& field, float theta, int dimensions) const {
@@ -144,10 +143,8 @@ class MultiStageMeanfieldLayer : public Layer {
     filler.set_type("values");
     filler.mutable_values()->Resize(static_cast<int>(problem_.classes * problem_.classes), 0.0f);
     for (int i = 0; i < static_cast<int>(problem_.classes); ++i) {
-      if (!std::isfinite(diagonal[i])) {
-        setup.Fail(Field(field), field + " has " + FormatNumber(diagonal[i]) + "; give finite numbers");
-      }
-      filler.set_values(i * (static_cast<int>(problem_.classes) + 1), diagonal[i]);
+      filler.set_values(i * (static_cast<int>(problem_.classes) + 1),
+                        ReadInRange(setup, Field(field), diagonal[i], kFinite));
     }
     AddFilledParam(setup, Field(field), Shape{1, 1, problem_.classes, problem_.classes}, filler);
   }

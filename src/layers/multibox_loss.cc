@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/aligned_memory.h"
-#include "base/number_text.h"
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "layers/loss.h"
 #include "layers/object_check.h"
 #include "ops/operations.h"
@@ -45,7 +45,7 @@ class MultiBoxLossLayer : public Layer {
       setup.Warn("loss_param.ignore_label", "MultiBoxLoss does not read ignore_label; remove it");
     }
 
-    loc_weight_ = ReadNumber(setup, "loc_weight", param.loc_weight(), std::numeric_limits<float>::max());
+    loc_weight_ = ReadInRange(setup, "multibox_loss_param.loc_weight", param.loc_weight(), kNotNegative);
     const bool squares = param.loc_loss_type() == MultiBoxLossParameter::L2;
     difference_loss_ = {1, squares ? std::numeric_limits<float>::infinity() : 1.0f, 1};
     axis_.outer = problem_.places();
@@ -217,24 +217,17 @@ class MultiBoxLossLayer : public Layer {
     }
   }
 
-  // A number in [0, most].
-  static float ReadNumber(const LayerSetup& setup, const std::string& field, float value, float most) {
-    if (value >= 0 && value <= most) return value;
-    const std::string range = most == 1 ? "must be in [0, 1]" : "must be 0 or more, and finite";
-    setup.Fail(kFields + field, field + " is " + FormatNumber(value) + " but " + range);
-  }
-
   void ReadMatching(const LayerSetup& setup) {
     const MultiBoxLossParameter& param = setup.param().multibox_loss_param();
     problem_.per_prediction = param.match_type() == MultiBoxLossParameter::PER_PREDICTION;
-    problem_.overlap_threshold = ReadNumber(setup, "overlap_threshold", param.overlap_threshold(), 1);
+    problem_.overlap_threshold =
+        ReadInRange(setup, "multibox_loss_param.overlap_threshold", param.overlap_threshold(), kFraction);
     problem_.use_difficult = param.use_difficult_gt();
     problem_.whole_only = param.ignore_cross_boundary_bbox();
   }
 
   void ReadMining(const LayerSetup& setup) {
     const MultiBoxLossParameter& param = setup.param().multibox_loss_param();
-    const float most = std::numeric_limits<float>::max();
     problem_.mines = param.mining_type() == MultiBoxLossParameter::MAX_NEGATIVE;
     if (param.has_do_neg_mining()) {
       if (param.has_mining_type() && param.do_neg_mining() != problem_.mines) {
@@ -243,8 +236,10 @@ class MultiBoxLossLayer : public Layer {
       }
       problem_.mines = param.do_neg_mining();
     }
-    problem_.negatives_per_match = ReadNumber(setup, "neg_pos_ratio", param.neg_pos_ratio(), most);
-    problem_.negative_overlap = ReadNumber(setup, "neg_overlap", param.neg_overlap(), most);
+    problem_.negatives_per_match =
+        ReadInRange(setup, "multibox_loss_param.neg_pos_ratio", param.neg_pos_ratio(), kNotNegative);
+    problem_.negative_overlap =
+        ReadInRange(setup, "multibox_loss_param.neg_overlap", param.neg_overlap(), kNotNegative);
   }
 
   void ReadShapes(const LayerSetup& setup) {

@@ -1,11 +1,11 @@
 // MVN: subtracts the mean of each channel of each image, or of each image, and divides by its standard deviation plus
 // eps. As in Caffe the top has four axes at least.
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include "crema/layer.h"
 #include "layers/channel_shape.h"
+#include "layers/field_range.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -20,9 +20,8 @@ class MvnLayer : public Layer {
     const MVNParameter& param = setup.param().mvn_param();
     const Shape& shape = setup.bottom_shape(0);
     ExpectChannels(setup);
-    if (param.eps() < 0) {
-      setup.Fail("mvn_param.eps", "must be at least 0; it keeps the division by the deviation away from 0");
-    }
+    ReadInRange(setup, "mvn_param.eps", param.eps(), kNotNegative,
+                "it keeps the division by the deviation away from 0");
     const int first = param.across_channels() ? 1 : 2;
     problem_ = {shape.count(0, first), shape.count(first), param.normalize_variance(), param.eps()};
     if (problem_.width == 1) {

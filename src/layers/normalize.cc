@@ -3,12 +3,12 @@
 // channels, which is the same as long as they are equal. With normalize_param, as in NormFace, nothing is learnt; so it
 // is in L2Norm, L2Normalization, Normalization and NormalizationL2 of other forks, which take the length of whole
 // items.
-#include <string>
 
 #include "crema/layer.h"
 #include "device/device.h"
 #include "graph/filler.h"
 #include "layers/channel_shape.h"
+#include "layers/field_range.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -104,8 +104,7 @@ class NormalizeLayer : public Layer {
   }
 
   void ReadEps(const LayerSetup& setup, const char* field, float eps) {
-    if (!(eps >= 0)) setup.Fail(field, "must be at least 0; it keeps the division by the length away from 0");
-    problem_.eps = eps;
+    problem_.eps = ReadInRange(setup, field, eps, kNotNegative, "it keeps the division by the length away from 0");
   }
 
   // Where forks that have the type disagree.

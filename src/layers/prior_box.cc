@@ -10,6 +10,7 @@
 #include "base/number_text.h"
 #include "crema/layer.h"
 #include "layers/box_variance.h"
+#include "layers/field_range.h"
 
 namespace crema {
 
@@ -45,8 +46,7 @@ class PriorBoxLayer : public Layer {
     if (step_.width == 0) {
       step_ = {image_.width / static_cast<float>(columns_), image_.height / static_cast<float>(rows_)};
     }
-    if (!std::isfinite(param.offset())) setup.Fail("prior_box_param.offset", "offset is not finite; the usual is 0.5");
-    offset_ = param.offset();
+    offset_ = ReadInRange(setup, "prior_box_param.offset", param.offset(), kFinite, "0.5 is usual");
     clip_ = param.clip();
     ReadExtents(setup);
     variance_ = VarianceOf(setup, "prior_box_param.variance", param.variance(), 0.1f);
@@ -85,9 +85,7 @@ class PriorBoxLayer : public Layer {
   // What `both` gives for width and height or else `width` and `height`; 0 where they are absent or 0.
   static Extent ReadPair(const LayerSetup& setup, const Field& both, const Field& width, const Field& height) {
     for (const Field* field : {&both, &width, &height}) {
-      if (field->value >= 0 && std::isfinite(field->value)) continue;
-      setup.Fail("prior_box_param." + field->name, field->name + " is " + FormatNumber(field->value) +
-                                                       " but must be 0 or more and finite; it counts pixels");
+      ReadInRange(setup, "prior_box_param." + field->name, field->value, kNotNegative, "it counts pixels");
     }
     if (both.given && (width.given || height.given)) {
       setup.Fail("prior_box_param." + both.name,
@@ -136,9 +134,7 @@ class PriorBoxLayer : public Layer {
   }
 
   static void CheckSize(const LayerSetup& setup, const std::string& field, float size) {
-    if (size >= 1 && size <= 1 << 15) return;
-    setup.Fail("prior_box_param." + field,
-               field + " is " + FormatNumber(size) + " but must be in [1, 32768]; it counts pixels of the image");
+    ReadInRange(setup, "prior_box_param." + field, size, {1, 32768}, "it counts pixels of the image");
   }
 
   // Each once, without that of squares.
@@ -147,8 +143,8 @@ class PriorBoxLayer : public Layer {
     std::vector<float> proportions = {1};
     for (const float proportion : param.aspect_ratio()) {
       if (!(proportion > 0) || !std::isfinite(proportion) || !std::isfinite(1 / proportion)) {
-        setup.Fail("prior_box_param.aspect_ratio", "aspect_ratio is " + FormatNumber(proportion) +
-                                                       " but must be above 0 and finite; it is width / height");
+        setup.Fail("prior_box_param.aspect_ratio",
+                   "aspect_ratio is " + FormatNumber(proportion) + " but must be above 0; it is width / height");
       }
       const auto is_same = [=](float other) { return std::fabs(proportion - other) < 1e-6; };
       if (std::any_of(proportions.begin(), proportions.end(), is_same)) continue;

@@ -1,12 +1,11 @@
 // Proposal: regions that may hold an object, from what a net says of anchors (Ren et al., "Faster R-CNN", 2015). The
 // top has room for as many as there can be; rows that are left over hold -1.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <string>
 
-#include "base/number_text.h"
 #include "layers/anchors.h"
+#include "layers/field_range.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -66,10 +65,8 @@ class ProposalLayer : public Layer {
   void ReadLimits(const LayerSetup& setup) {
     const ProposalParameter& param = setup.param().proposal_param();
     const bool trains = setup.phase() == TRAIN;
-    if (!(param.nms_thresh() >= 0 && param.nms_thresh() <= 1)) {
-      setup.Fail(Field("nms_thresh"), "nms_thresh is " + FormatNumber(param.nms_thresh()) +
-                                          " but must be in [0, 1]; of regions that overlap by more one is kept");
-    }
+    problem_.most_overlap = ReadInRange(setup, Field("nms_thresh"), param.nms_thresh(), kFraction,
+                                        "of regions that overlap by more one is kept");
     const int64_t keep = param.has_post_nms_topn() ? param.post_nms_topn() : trains ? 2000 : 300;
     if (keep < 1 || keep > INT32_MAX / kRegionNumbers / problem_.images) {
       setup.Fail(Field("post_nms_topn"), "post_nms_topn is " + std::to_string(keep) +
@@ -80,7 +77,6 @@ class ProposalLayer : public Layer {
     const int64_t top_k = param.has_pre_nms_topn() ? param.pre_nms_topn() : trains ? 12000 : 6000;
     problem_.min_size = static_cast<float>(param.min_size());
     problem_.top_k = top_k == 0 ? anchors : std::min(top_k, anchors);
-    problem_.most_overlap = param.nms_thresh();
     problem_.keep = keep;
   }
 

@@ -7,6 +7,7 @@
 
 #include "base/number_text.h"
 #include "layers/box_variance.h"
+#include "layers/field_range.h"
 #include "layers/region_objects.h"
 #include "ops/operations.h"
 
@@ -88,23 +89,24 @@ class ProposalTargetLayer : public Layer {
   void ReadSample(LayerSetup& setup) {
     const ProposalTargetParameter& param = setup.param().proposal_target_param();
     problem_.takes_all = param.batch_size() == 0;
-    const float share = ReadShare(setup, kParameterBlock, "fg_fraction", param.fg_fraction(),
-                                  "the share of batch_size that may be objects");
+    const float share = ReadInRange(setup, Field("fg_fraction"), param.fg_fraction(), kFraction,
+                                    "it is the share of batch_size that may be objects");
     if (problem_.takes_all) {
       problem_.batch = problem_.foreground = problem_.proposals + problem_.objects.rows;
       if (param.has_fg_fraction()) {
         setup.Warn(Field("fg_fraction"), "fg_fraction has no effect with batch_size: 0, which takes all objects");
       }
     } else {
-      problem_.batch = ReadBatchSize(setup, kParameterBlock, param.batch_size(), "regions of an image are taken");
+      problem_.batch = ReadInRange(setup, Field("batch_size"), param.batch_size(), {1, 65536},
+                                   "it is how many regions of an image are taken");
       problem_.foreground = static_cast<int64_t>(std::nearbyint(share * static_cast<float>(problem_.batch)));
     }
-    problem_.foreground_overlap = ReadShare(setup, kParameterBlock, "fg_thresh", param.fg_thresh(),
-                                            "how much a region overlaps an object that it is for");
-    problem_.background_below = ReadShare(setup, kParameterBlock, "bg_thresh_hi", param.bg_thresh_hi(),
-                                          "what a region overlaps each object by less than that is background");
-    problem_.background_above = ReadShare(setup, kParameterBlock, "bg_thresh_lo", param.bg_thresh_lo(),
-                                          "how much a region that is background overlaps some object at least");
+    problem_.foreground_overlap = ReadInRange(setup, Field("fg_thresh"), param.fg_thresh(), kFraction,
+                                              "it is how much a region overlaps an object that it is for");
+    problem_.background_below = ReadInRange(setup, Field("bg_thresh_hi"), param.bg_thresh_hi(), kFraction,
+                                            "it is what a region overlaps each object by less than that is background");
+    problem_.background_above = ReadInRange(setup, Field("bg_thresh_lo"), param.bg_thresh_lo(), kFraction,
+                                            "it is how much a region that is background overlaps some object at least");
     if (problem_.background_above <= problem_.background_below) return;
     setup.Fail(Field(param.has_bg_thresh_lo() ? "bg_thresh_lo" : "bg_thresh_hi"),
                "bg_thresh_lo " + FormatNumber(problem_.background_above) + " exceeds bg_thresh_hi " +

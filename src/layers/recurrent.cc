@@ -1,8 +1,7 @@
 #include "layers/recurrent.h"
 
-#include <algorithm>
-
 #include "graph/filler.h"
+#include "layers/field_range.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -65,8 +64,7 @@ void RecurrentLayer::SetupRows(LayerSetup& setup, int64_t sums, RecurrentProblem
     setup.Fail(param.has_num_output() ? "lstm_param.num_output" : "lstm_param",
                "num_output must be at least 1; it is the size of the hidden state");
   }
-  if (param.batch_size() < 1) setup.Fail("lstm_param.batch_size", "batch_size must be at least 1");
-  problem->batch = param.batch_size();
+  problem->batch = ReadInRange(setup, "lstm_param.batch_size", param.batch_size(), {.low = 1});
   problem->hidden = param.num_output();
   if (input.axes() < 1 || input.count() == 0 || input[0] % problem->batch != 0) {
     setup.Fail("bottom", setup.DescribeBottom(0) + " is no sequence; its first extent counts steps of " +

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "layers/field_range.h"
 #include "layers/yolo_grid.h"
 #include "layers/yolo_loss.h"
 
@@ -61,8 +62,10 @@ class RegionLossLayer : public YoloLossLayer {
 
   void ReadNumbers(const LayerSetup& setup) {
     const RegionLossParameter& param = setup.param().region_loss_param();
-    const auto factor = [&](const char* field, float value) { return ReadFactor(setup, kBlock, field, value); };
-    loss_.ignore_above = ReadFraction(setup, kBlock, "thresh", param.thresh());
+    const auto factor = [&](const char* field, float value) {
+      return ReadInRange(setup, Field(field), value, kNotNegative);
+    };
+    loss_.ignore_above = ReadInRange(setup, Field("thresh"), param.thresh(), kFraction);
     loss_.match_above = 1;
     loss_.object_scale = factor("object_scale", param.object_scale());
     loss_.nothing_scale = factor("noobject_scale", param.noobject_scale());

@@ -51,17 +51,4 @@ void RegionObjectCheck::Refuse(int64_t position, float value) const {
   throw BadItem(bottom_, image, message);
 }
 
-float ReadShare(const LayerSetup& setup, const std::string& block, const std::string& field, float value,
-                const std::string& meaning) {
-  if (value >= 0 && value <= 1) return value;
-  setup.Fail(block + "." + field, field + " is " + FormatNumber(value) + " but must be in [0, 1]; it is " + meaning);
-}
-
-int64_t ReadBatchSize(const LayerSetup& setup, const std::string& block, uint32_t value, const std::string& meaning) {
-  constexpr uint32_t kMost = 65536;
-  if (value >= 1 && value <= kMost) return value;
-  setup.Fail(block + ".batch_size", "batch_size is " + std::to_string(value) + " but must be in [1, " +
-                                        std::to_string(kMost) + "]; it is how many " + meaning);
-}
-
 }  // namespace crema

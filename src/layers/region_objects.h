@@ -1,4 +1,4 @@
-// What layers share that say what a net should learn which proposes regions: the true objects, and some fields.
+// What layers share that say what a net should learn which proposes regions: the true objects.
 #ifndef CREMA_LAYERS_REGION_OBJECTS_H_
 #define CREMA_LAYERS_REGION_OBJECTS_H_
 
@@ -28,13 +28,6 @@ class RegionObjectCheck {
   RegionObjects objects_;
   std::string name_;  // of the bottom, for messages
 };
-
-// A field of the message `block` that must be in [0, 1].
-float ReadShare(const LayerSetup& setup, const std::string& block, const std::string& field, float value,
-                const std::string& meaning);
-
-// batch_size of the message `block`; meaning: of what so many of an image are taken.
-int64_t ReadBatchSize(const LayerSetup& setup, const std::string& block, uint32_t value, const std::string& meaning);
 
 }  // namespace crema
 

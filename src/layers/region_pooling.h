@@ -2,12 +2,12 @@
 #ifndef CREMA_LAYERS_REGION_POOLING_H_
 #define CREMA_LAYERS_REGION_POOLING_H_
 
-#include <cmath>
 #include <cstdint>
 #include <string>
 
 #include "base/number_text.h"
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -42,12 +42,8 @@ class RegionPoolingLayer : public Layer {
 
   // Checks the bottoms and tells problem() of them, as if the top had the channels of the images.
   void SetupRegions(LayerSetup& setup, const std::string& message, int64_t rows, int64_t columns, float scale) {
-    if (!(scale > 0) || !std::isfinite(scale)) {
-      setup.Fail(
-          message + ".spatial_scale",
-          "spatial_scale is " + FormatNumber(scale) +
-              " but must be above 0 and finite; it is what corners are multiplied by to become pixels of the bottom");
-    }
+    ReadInRange(setup, message + ".spatial_scale", scale, kPositive,
+                "corners are multiplied by it to become pixels of the bottom");
     const Shape &images = setup.bottom_shape(0), &regions = setup.bottom_shape(1);
     images_ = setup.param().bottom(0);
     regions_ = setup.param().bottom(1);

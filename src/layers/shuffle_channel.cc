@@ -1,5 +1,6 @@
 // ShuffleChannel: channel i of group g becomes channel i * group + g.
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -17,7 +18,7 @@ class ShuffleChannelLayer : public Layer {
       setup.Fail("bottom",
                  "takes num x channels and more, but \"" + setup.param().bottom(0) + "\" is " + shape.ToString());
     }
-    if (groups_ < 1) setup.Fail("shuffle_channel_param.group", "group must be at least 1");
+    ReadInRange(setup, "shuffle_channel_param.group", groups_, {.low = 1});
     if (shape[1] % groups_ != 0) {
       setup.Fail("shuffle_channel_param.group", "group " + std::to_string(groups_) + " does not divide the " +
                                                     std::to_string(shape[1]) + " channels of " +

@@ -2,10 +2,9 @@
 // the sum is divided by the batch size where the file does not say by what. A third bottom, as forks have it, holds
 // what the terms are multiplied by. With class_balanced it is the loss of HED (Xie and Tu, "Holistically-Nested Edge
 // Detection", 2015), whose fork gives the type that meaning.
-#include <cmath>
 
-#include "base/number_text.h"
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "layers/loss.h"
 #include "ops/operations.h"
 
@@ -59,11 +58,8 @@ class SigmoidCrossEntropyLossLayer : public Layer {
       setup.Fail("loss_param.negative_weight",
                  "negative_weight needs class_balanced: true; a third bottom weighs each target by itself");
     }
-    if (!(weight > 0) || !std::isfinite(weight)) {
-      setup.Fail("loss_param.negative_weight", "negative_weight is " + FormatNumber(weight) +
-                                                   "; give a number above 0, what targets of 0 weigh beside those of "
-                                                   "1: 1 in HED, 1.1 in RCF");
-    }
+    ReadInRange(setup, "loss_param.negative_weight", weight, kPositive,
+                "targets of 0 weigh so much beside those of 1: 1 in HED, 1.1 in RCF");
     if (!param.class_balanced()) return;
     loss_.balanced_items = batch;
     loss_.negative_weight = weight;

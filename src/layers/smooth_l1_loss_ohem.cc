@@ -2,11 +2,9 @@
 // "R-FCN: Object Detection via Region-based Fully Convolutional Networks", 2016). Bottoms: values, targets, and
 // optionally weights of the differences; tops: the loss, and optionally what each place adds to it, summed over the
 // channels. For weights that are neither 0 nor 1 the gradient is the derivative, where the fork leaves a factor out.
-#include <cmath>
-#include <string>
 
-#include "base/number_text.h"
 #include "layers/difference_loss.h"
+#include "layers/field_range.h"
 
 namespace crema {
 
@@ -32,9 +30,7 @@ class SmoothL1LossOhemLayer : public DifferenceLossLayer {
     const LossParameter& param = setup.param().loss_param();
     const float fixed = param.pre_fixed_normalizer();
     if (param.normalization() == LossParameter::PRE_FIXED) {
-      if (fixed >= 1 && std::isfinite(fixed)) return fixed;
-      setup.Fail("loss_param.pre_fixed_normalizer", "pre_fixed_normalizer is " + FormatNumber(fixed) +
-                                                        " but must be 1 or more; it is what the loss is divided by");
+      return ReadInRange(setup, "loss_param.pre_fixed_normalizer", fixed, {.low = 1}, "the loss is divided by it");
     }
     if (param.has_pre_fixed_normalizer()) {
       setup.Warn("loss_param.pre_fixed_normalizer",

@@ -9,6 +9,7 @@
 #include "base/number_text.h"
 #include "crema/layer.h"
 #include "device/device.h"
+#include "layers/field_range.h"
 #include "layers/labels.h"
 #include "layers/loss.h"
 #include "ops/operations.h"
@@ -34,11 +35,8 @@ class SoftmaxWithLossLayer : public Layer {
     ReadClassWeights(setup);
     const bool weighted = !class_weights_.empty() && !loss_.divides_by_labels;
     loss_.normalizer = ReadNormalizer(setup, unset_normalization(), axis.positions(), axis.outer, weighted);
-    loss_.smoothing = param.label_smoothing();
-    if (!(loss_.smoothing >= 0 && loss_.smoothing <= 1)) {
-      setup.Fail("loss_param.label_smoothing", "label_smoothing is " + FormatNumber(loss_.smoothing) +
-                                                   "; give the share of all classes together, from 0 to 1");
-    }
+    loss_.smoothing = ReadInRange(setup, "loss_param.label_smoothing", param.label_smoothing(), kFraction,
+                                  "it is the share of all classes together");
     ReadFocus(setup);
     if (loss_.focal_gamma > 0 && loss_.smoothing > 0) {
       setup.Fail(gamma_field_,
@@ -126,9 +124,7 @@ class SoftmaxWithLossLayer : public Layer {
 
   void SetGamma(const LayerSetup& setup, const std::string& field, float gamma) {
     gamma_field_ = field;
-    loss_.focal_gamma = gamma;
-    if (gamma >= 0 && std::isfinite(gamma)) return;
-    setup.Fail(field, gamma_name() + " is " + FormatNumber(gamma) + "; give 0 or more, 2 is usual");
+    loss_.focal_gamma = ReadInRange(setup, field, gamma, kNotNegative, "2 is usual");
   }
 
   std::string gamma_name() const { return gamma_field_.substr(gamma_field_.find('.') + 1); }
@@ -219,9 +215,7 @@ class SoftmaxWithLossLayer : public Layer {
       setup.Fail(field, std::to_string(class_weights_.size()) + " " + name + " for " + std::to_string(classes) +
                             " classes; give one for each class");
     }
-    const bool usable = std::all_of(class_weights_.begin(), class_weights_.end(),
-                                    [](float weight) { return weight >= 0 && std::isfinite(weight); });
-    if (!usable) setup.Fail(field, "a " + name + " is negative or no number; give 0 or more");
+    for (const float weight : class_weights_) ReadInRange(setup, field, weight, kNotNegative);
     if (std::all_of(class_weights_.begin(), class_weights_.end(), [](float weight) { return weight == 0; })) {
       setup.Fail(field, "every " + name + " is 0: nothing would be learnt; weigh some class");
     }
@@ -264,11 +258,8 @@ class FocalLossLayer : public SoftmaxWithLossLayer {
                  "\"SoftmaxWithLoss\" with class_weight and focal_gamma");
     }
     SetGamma(setup, "focal_loss_param.gamma", param.gamma());
-    if (!(param.alpha() > 0) || !std::isfinite(param.alpha())) {
-      setup.Fail("focal_loss_param.alpha",
-                 "alpha is " + FormatNumber(param.alpha()) + ", but what all places are multiplied by must be above 0");
-    }
-    WeighPlaces(param.alpha());
+    WeighPlaces(
+        ReadInRange(setup, "focal_loss_param.alpha", param.alpha(), kPositive, "all places are multiplied by it"));
   }
 };
 

@@ -1,11 +1,10 @@
 // SpatialTransformer: images through affine maps that a net learns (Jaderberg et al., "Spatial Transformer Networks",
 // 2015). Bottoms: images, and a map for each.
-#include <cmath>
 #include <cstdint>
 #include <string>
 
-#include "base/number_text.h"
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "layers/given_numbers.h"
 #include "ops/operations.h"
 
@@ -87,11 +86,7 @@ class SpatialTransformerLayer : public Layer {
     problem_.learnt = 0;
     std::string learnt;
     for (int i = 0; i < kAffineNumbers; ++i) {
-      problem_.fixed[i] = given[i].value_or(0);
-      if (!std::isfinite(problem_.fixed[i])) {
-        setup.Fail(std::string("st_param.") + kNames[i],
-                   std::string(kNames[i]) + " is " + FormatNumber(problem_.fixed[i]) + "; give a finite number");
-      }
+      problem_.fixed[i] = ReadInRange(setup, std::string("st_param.") + kNames[i], given[i].value_or(0), kFinite);
       problem_.place[i] = given[i] ? -1 : problem_.learnt++;
       if (!given[i]) learnt += (learnt.empty() ? "" : ", ") + std::string(kNames[i]);
     }

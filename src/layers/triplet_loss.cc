@@ -1,11 +1,9 @@
 // TripletLoss: draws a vector, the anchor, nearer to one of its kind than to one of another kind (Schroff, Kalenichenko
 // and Philbin, "FaceNet: A Unified Embedding for Face Recognition and Clustering", 2015). Bottoms: anchors, those of
 // their kind, those of others. Of forks of Caffe.
-#include <cmath>
-#include <string>
 
-#include "base/number_text.h"
 #include "crema/layer.h"
+#include "layers/field_range.h"
 #include "layers/loss.h"
 #include "ops/operations.h"
 
@@ -21,12 +19,8 @@ class TripletLossLayer : public Layer {
     setup.ExpectTops(1);
     ExpectSameItems(setup, 1);
     ExpectSameItems(setup, 2);
-    const float margin = setup.param().triplet_loss_param().margin();
-    if (!(margin > 0) || !std::isfinite(margin)) {
-      setup.Fail("triplet_loss_param.margin", "margin is " + FormatNumber(margin) +
-                                                  "; give a number above 0: by so much the squared distance to the "
-                                                  "other kind is to be larger");
-    }
+    const float margin = ReadInRange(setup, "triplet_loss_param.margin", setup.param().triplet_loss_param().margin(),
+                                     kPositive, "by so much the squared distance to the other kind is to be larger");
     const ClassAxis rows = ItemsAsRows(setup.bottom_shape(0));
     loss_ = {rows.outer, rows.classes, margin};
     setup.SetTop(0, Shape());

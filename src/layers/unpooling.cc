@@ -2,9 +2,9 @@
 // layer, is Upsample; without one, elements stand apart among zeros. AVE and TILE add each element, in AVE divided by
 // the window's size, to all of its window. Gradients are the derivatives; DeconvNet's own layer divides those of TILE.
 #include <algorithm>
-#include <limits>
 #include <string>
 
+#include "layers/field_range.h"
 #include "layers/unpooled_images.h"
 
 namespace crema {
@@ -78,12 +78,10 @@ class UnpoolingLayer : public UnpooledImages {
     }
     *vertical = pair.has_h ? pair.h : pair.both;
     *horizontal = pair.has_h ? pair.w : pair.both;
-    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    const NumberRange range = {.low = static_cast<double>(pair.least), .high = INT32_MAX};
     for (const int64_t* value : {vertical, horizontal}) {
       const std::string& field = !pair.has_h ? pair.name : value == vertical ? h : w;
-      if (*value >= pair.least && *value <= kMost) continue;
-      setup.Fail(block + field, field + " is " + std::to_string(*value) + ", but must be in [" +
-                                    std::to_string(pair.least) + ", " + std::to_string(kMost) + "]");
+      ReadInRange(setup, block + field, *value, range);
     }
   }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "layers/field_range.h"
 #include "layers/unpooled_images.h"
 
 namespace crema {
@@ -61,10 +62,8 @@ class UpsampleLayer : public UnpooledImages {
     both("upsample_h", param.has_upsample_h(), "upsample_w", param.has_upsample_w());
     both("scale_h", param.has_scale_h(), "scale_w", param.has_scale_w());
     if (param.has_upsample_h()) {
-      height_ = param.upsample_h();
-      width_ = param.upsample_w();
-      if (height_ < 1) setup.Fail("upsample_param.upsample_h", "upsample_h must be at least 1");
-      if (width_ < 1) setup.Fail("upsample_param.upsample_w", "upsample_w must be at least 1");
+      height_ = ReadInRange(setup, "upsample_param.upsample_h", param.upsample_h(), {.low = 1});
+      width_ = ReadInRange(setup, "upsample_param.upsample_w", param.upsample_w(), {.low = 1});
       return;
     }
     if (param.has_scale() && param.has_scale_h()) {
@@ -80,7 +79,7 @@ class UpsampleLayer : public UnpooledImages {
   // One less where what was pooled was odd, as pad_out says.
   static int64_t Scaled(const LayerSetup& setup, int64_t extent, const std::string& name, int64_t scale,
                         const std::string& pad_name, bool pad) {
-    if (scale < 1 || scale > INT16_MAX) setup.Fail("upsample_param." + name, name + " must be in [1, 32767]");
+    ReadInRange(setup, "upsample_param." + name, scale, {1, INT16_MAX});
     if (pad && scale != 2) {
       setup.Fail("upsample_param." + pad_name, pad_name + " needs a scale of 2, but " + name + " is " +
                                                    std::to_string(scale) +

@@ -5,6 +5,7 @@
 #include "base/number_text.h"
 #include "data/loaders/window_loader.h"
 #include "data/transforms/transform_check.h"
+#include "layers/field_range.h"
 #include "layers/image_source.h"
 
 namespace crema {
@@ -82,10 +83,7 @@ class WindowDataLayer : public ImageSource {
       setup.Fail("window_data_param.crop_mode",
                  "crop_mode is \"" + param_.crop_mode() + "\"; it may be \"warp\" or \"square\"");
     }
-    if (!(param_.fg_fraction() >= 0 && param_.fg_fraction() <= 1)) {
-      setup.Fail("window_data_param.fg_fraction",
-                 "fg_fraction is " + FormatNumber(param_.fg_fraction()) + "; it is a share of the batch, from 0 to 1");
-    }
+    ReadInRange(setup, "window_data_param.fg_fraction", param_.fg_fraction(), kFraction, "it is a share of the batch");
   }
 
   void ReadFile(LayerSetup& setup) {

@@ -1,14 +1,13 @@
 // Yolov3DetectionOutput and YoloDetectionOutput: the objects that YOLO's third and second version found (Redmon and
 // Farhadi, 2018 and 2017), as MobileNet-YOLO's fork of Caffe does it, which takes one image at a time; or as Darknet.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "base/aligned_memory.h"
-#include "base/number_text.h"
+#include "layers/field_range.h"
 #include "layers/yolo_grid.h"
 #include "ops/operations.h"
 
@@ -79,18 +78,11 @@ class YoloDetectionLayer : public Layer {
 
   void ReadThresholds(const LayerSetup& setup) {
     const Param& param = ParamOf(setup);
-    const auto fail = [&](const std::string& field, const std::string& message) {
-      setup.Fail(std::string(kBlock) + "." + field, message);
-    };
-    problem_.score_above = param.confidence_threshold();
-    if (std::isnan(problem_.score_above)) {
-      fail("confidence_threshold", "confidence_threshold is not a number; 0.01 is usual");
-    }
-    problem_.most_overlap = param.nms_threshold();
-    if (!(param.nms_threshold() >= 0 && param.nms_threshold() <= 1)) {
-      fail("nms_threshold", "nms_threshold is " + FormatNumber(param.nms_threshold()) +
-                                " but must be in [0, 1]; boxes that overlap by more are one");
-    }
+    const std::string block = kBlock;
+    problem_.score_above =
+        ReadInRange(setup, block + ".confidence_threshold", param.confidence_threshold(), kFinite, "0.01 is usual");
+    problem_.most_overlap = ReadInRange(setup, block + ".nms_threshold", param.nms_threshold(), kFraction,
+                                        "boxes that overlap by more are one");
   }
 
   // Behind the corners, scores and labels of each prediction.

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "base/number_text.h"
+#include "layers/field_range.h"
 
 namespace crema {
 
@@ -21,8 +21,7 @@ void CheckAnchors(const LayerSetup& setup, const YoloFields& fields) {
                           std::to_string(YoloGrid::kMostAnchors) + " at most");
   }
   for (const float side : fields.biases) {
-    if (side > 0 && std::isfinite(side)) continue;
-    setup.Fail(field, "a side of an anchor is " + FormatNumber(side) + "; it must be above 0");
+    ReadInRange(setup, field, side, kPositive, "it is a side of an anchor");
   }
   for (const uint32_t anchor : fields.own) {
     if (anchor < sides / 2) continue;
@@ -73,13 +72,9 @@ YoloGrid YoloGridOf(const LayerSetup& setup, int i, const YoloFields& fields) {
   if (fields.class_count < 1 || fields.class_count > 1 << 24) {
     setup.Fail(fields.block + "." + fields.classes, fields.classes + " must be in [1, 16777216]");
   }
-  if (!(fields.scale_x_y >= 1 && std::isfinite(fields.scale_x_y))) {
-    setup.Fail(fields.block + ".scale_x_y",
-               "scale_x_y is " + FormatNumber(fields.scale_x_y) + "; it must be 1 or more, and finite");
-  }
   YoloGrid grid;
   grid.classes = fields.class_count;
-  grid.centre_range = fields.scale_x_y;
+  grid.centre_range = ReadInRange(setup, fields.block + ".scale_x_y", fields.scale_x_y, {.low = 1});
   grid.squared_sides = fields.new_coords;
   if (shape.axes() != 4 || shape.count() == 0 || shape[1] != anchors * grid.numbers()) {
     setup.Fail("bottom", "bottom " + std::to_string(i) + ", " + setup.DescribeBottom(i) + ", must be images x " +

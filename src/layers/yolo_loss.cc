@@ -1,9 +1,6 @@
 #include "layers/yolo_loss.h"
 
-#include <cmath>
-
 #include "base/aligned_memory.h"
-#include "base/number_text.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -12,11 +9,6 @@ namespace {
 
 // As one channel.
 ChannelGrid All(const Shape& shape) { return {1, 1, shape.count()}; }
-
-void RefuseNumber(const LayerSetup& setup, const std::string& block, const std::string& field, float value,
-                  const std::string& rule) {
-  setup.Fail(block + "." + field, field + " is " + FormatNumber(value) + "; it must be " + rule);
-}
 
 }  // namespace
 
@@ -63,16 +55,6 @@ void YoloLossLayer::Backward(const LayerRun& run) {
   times.scale = run.top_grads[0].f32();
   times.y = run.bottom_grads[0].f32();
   run.ops->ChannelAffine(All(run.bottom_grads[0].shape()), times, run.workspace);
-}
-
-float ReadFactor(const LayerSetup& setup, const std::string& block, const std::string& field, float value) {
-  if (!(value >= 0 && std::isfinite(value))) RefuseNumber(setup, block, field, value, "0 or more, and finite");
-  return value;
-}
-
-float ReadFraction(const LayerSetup& setup, const std::string& block, const std::string& field, float value) {
-  if (!(value >= 0 && value <= 1)) RefuseNumber(setup, block, field, value, "in [0, 1]");
-  return value;
 }
 
 }  // namespace crema

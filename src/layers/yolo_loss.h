@@ -36,10 +36,6 @@ class YoloLossLayer : public Layer {
   size_t losses_at_ = 0;  // in the workspace; 0: the gradient is saved, else it lies before
 };
 
-// Values of fields of the message `block` that must be 0 or more and finite, or in [0, 1].
-float ReadFactor(const LayerSetup& setup, const std::string& block, const std::string& field, float value);
-float ReadFraction(const LayerSetup& setup, const std::string& block, const std::string& field, float value);
-
 }  // namespace crema
 
 #endif  // CREMA_LAYERS_YOLO_LOSS_H_

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "layers/field_range.h"
 #include "layers/yolo_grid.h"
 #include "layers/yolo_loss.h"
 
@@ -60,10 +61,11 @@ class Yolov3Layer : public YoloLossLayer {
 
   void ReadNumbers(LayerSetup& setup) {
     const Yolov3Parameter& param = setup.param().yolov3_param();
-    const auto factor = [&](const char* field, float value) { return ReadFactor(setup, "yolov3_param", field, value); };
-    const auto share = [&](const char* field, float value) {
-      return ReadFraction(setup, "yolov3_param", field, value);
+    const auto number = [&](const char* field, float value, const NumberRange& range) {
+      return ReadInRange(setup, std::string("yolov3_param.") + field, value, range);
     };
+    const auto factor = [&](const char* field, float value) { return number(field, value, kNotNegative); };
+    const auto share = [&](const char* field, float value) { return number(field, value, kFraction); };
     if (param.anchors_scale() == 0) {
       setup.Fail("yolov3_param.anchors_scale",
                  "anchors_scale is 0; it is the pixels of the net's input from cell to cell");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/listed.h"
+#include "base/number_range.h"
 #include "base/number_text.h"
 #include "base/trimmed.h"
 
@@ -33,6 +34,25 @@ TEST(CommaParts, AreTrimmedAndMayBeEmpty) {
   EXPECT_EQ(CommaParts("a,,b,"), (Words{"a", "", "b", ""}));
   EXPECT_EQ(CommaParts(" "), Words{""});
   EXPECT_EQ(CommaParts(""), Words{""});
+}
+
+TEST(NumberRange, HoldsFiniteNumbersAndTellsWhatIsWrong) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+  for (const NumberRange& range : {kFinite, kNotNegative, kPositive, kFraction}) {
+    EXPECT_TRUE(range.Holds(1));
+    for (const double value : {kInfinity, -kInfinity, kNaN}) EXPECT_FALSE(range.Holds(value));
+  }
+  EXPECT_TRUE(kNotNegative.Holds(0));
+  EXPECT_FALSE(kPositive.Holds(0));
+  constexpr NumberRange kBelow1 = {.low = 0, .high = 1, .below_high = true};
+  EXPECT_FALSE(kBelow1.Holds(1));
+  EXPECT_EQ(kFinite.Rule(kNaN), "finite");
+  EXPECT_EQ(kNotNegative.Rule(kInfinity), "finite");
+  EXPECT_EQ(kNotNegative.Rule(-kInfinity), "at least 0");
+  EXPECT_EQ(kPositive.Rule(kNaN), "above 0");
+  EXPECT_EQ(kFraction.Rule(kInfinity), "in [0, 1]");
+  EXPECT_EQ(kBelow1.Rule(1), "at least 0 and below 1");
+  EXPECT_EQ((NumberRange{.high = 16777216}).Rule(1e9), "at most 16777216");
 }
 
 TEST(Numbers, AreWholeWords) {

@@ -211,9 +211,9 @@ TEST(DataLayer, MistakesInTheFileAreNamedWithTheirField) {
   expect("top: \"d\" data_param { batch_size: 4 }", {"net.prototxt:data_param", "source"});
   expect("top: \"d\" data_param { source: " + db + " }", {"net.prototxt:data_param.batch_size", "at least 1"});
   expect("top: \"d\" data_param { source: " + db + " batch_size: 0 }", {"data_param.batch_size"});
-  expect(DataNet(folder / "db", "prefetch: 0"), {"data_param.prefetch", "from 1"});
+  expect(DataNet(folder / "db", "prefetch: 0"), {"data_param.prefetch", "in [1, "});
   expect(DataNet(folder / "db", "prefetch: 4000000000"), {"data_param.prefetch", "4000000000"});
-  expect(DataNet(folder / "db", "threads: 257"), {"data_param.threads", "from 0 to 256"});
+  expect(DataNet(folder / "db", "threads: 257"), {"data_param.threads", "in [0, 256]"});
   expect(DataNet(folder / "db", "", "transform_param { mean_file: \"m\" mean_value: 1 }"),
          {"mean_file and mean_value"});
   expect(DataNet(folder / "db", "", "transform_param { mean_file: \"no_mean\" }"),

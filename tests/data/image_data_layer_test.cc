@@ -133,7 +133,7 @@ TEST_F(ImageDataTest, NumbersThatAreNoneAreNamedWithTheirLine) {
   expect("0.png 1 0 1\n", "new_height: 2 new_width: 2",
          {Named("0.png 1 0", 1) + " does not exist", "label_count says how many"});
   expect("0.png 1 0 1\n", "label_count: 2", {Named("0.png 1", 1) + " does not exist", "label_count says how many"});
-  expect("0.png 1\n", "label_count: 65537", {"image_data_param.label_count", "from 0 to 65536"});
+  expect("0.png 1\n", "label_count: 65537", {"image_data_param.label_count", "in [0, 65536]"});
 }
 
 TEST_F(ImageDataTest, ResizesAndDecodesToGrey) {
@@ -250,7 +250,7 @@ TEST_F(ImageDataTest, MistakesAreNamedWithTheirField) {
          {"image_data_param.new_height", "keep one"});
   expect(Layer("is_color: true", "transform_param { force_gray: true }"), {"image_data_param.is_color", "force_gray"});
   expect(Layer("is_color: false", "transform_param { force_color: true }"), {"is_color", "force_color"});
-  expect(Layer("prefetch: 0"), {"image_data_param.prefetch", "from 1"});
+  expect(Layer("prefetch: 0"), {"image_data_param.prefetch", "in [1, "});
   testing::SourceDriver small = Driver(Layer("", "transform_param { crop_size: 5 }"));
   ExpectThrows<UserError>([&] { small.Forward(); }, {"image_data_param.source", "crop_size 5 exceeds", "0.png"});
   testing::WriteFile(folder_ / "list.txt", "0.png 0\n1.png one\n");

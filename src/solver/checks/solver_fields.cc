@@ -1,10 +1,10 @@
 #include "solver/checks/solver_fields.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "base/listed.h"
+#include "base/number_range.h"
 #include "base/number_text.h"
 #include "base/suggest.h"
 
@@ -26,11 +26,9 @@ void SolverFields::Warn(std::string_view field, std::string message) {
 }
 
 void SolverFields::Range(const std::string& field, double value, double low, double high, const std::string& hint) {
-  if (value >= low && value < high) return;
-  if (std::isinf(value)) return Error(field, field + " is " + FormatNumber(value) + " but must be finite" + hint);
-  std::string expected = "be at least " + FormatNumber(low);
-  if (std::isfinite(high)) expected += " and below " + FormatNumber(high);
-  Error(field, field + " is " + FormatNumber(value) + " but must " + expected + hint);
+  const NumberRange range = {.low = low, .high = high, .below_high = true};
+  if (range.Holds(value)) return;
+  Error(field, field + " is " + FormatNumber(value) + " but must be " + range.Rule(value) + hint);
 }
 
 void SolverFields::NotNegative(const std::string& field, double value, const std::string& hint) {
