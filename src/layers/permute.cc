@@ -3,37 +3,22 @@
 #include <string>
 #include <vector>
 
-#include "crema/layer.h"
-#include "ops/operations.h"
+#include "layers/permutation_layer.h"
 
 namespace crema {
 
 namespace {
 
-class PermuteLayer : public Layer {
+class PermuteLayer : public PermutationLayer {
  public:
   void Setup(LayerSetup& setup) override {
     setup.ExpectBottoms(1);
     setup.ExpectTops(1);
     const Shape& bottom = setup.bottom_shape(0);
     const std::vector<int> order = ReadOrder(setup, bottom.axes());
-    std::vector<int64_t> top;
-    std::vector<int> back(order.size());
-    for (size_t i = 0; i < order.size(); ++i) {
-      top.push_back(bottom[order[i]]);
-      back[order[i]] = static_cast<int>(i);
-    }
-    forward_ = AxisPermutation(bottom.dims(), order);
-    backward_ = AxisPermutation(top, back);
-    setup.SetTop(0, Shape(std::move(top)));
+    setup.SetTop(0, Shape(Permute(bottom.dims(), order)));
     setup.MoveElements();
-    if (forward_.moves_nothing()) setup.MakeView();
-  }
-
-  void Forward(const LayerRun& run) override { run.ops->PermuteAxes(forward_, run.bottoms[0], run.tops[0]); }
-
-  void Backward(const LayerRun& run) override {
-    run.ops->PermuteAxes(backward_, run.top_grads[0], run.bottom_grads[0]);
+    if (moves_nothing()) setup.MakeView();
   }
 
  private:
@@ -65,8 +50,6 @@ class PermuteLayer : public Layer {
     }
     return order;
   }
-
-  AxisPermutation forward_, backward_;
 };
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/number_text.h"
-#include "crema/layer.h"
 #include "layers/box_variance.h"
+#include "layers/constant_source.h"
 #include "layers/field_range.h"
 
 namespace crema {
@@ -21,7 +21,7 @@ struct Extent {
   float width, height;
 };
 
-class PriorBoxLayer : public Layer {
+class PriorBoxLayer : public ConstantSource {
  public:
   void Setup(LayerSetup& setup) override {
     setup.ExpectBottoms(2);
@@ -57,23 +57,16 @@ class PriorBoxLayer : public Layer {
                                         "\" are too many; expected fewer than 2^29 in all");
     }
     setup.SetTop(0, {1, 2, rows_ * columns_ * boxes * kNumbers});
-    setup.MakeNonDifferentiable();
-    setup.MakeSource();
+    MakeConstant(setup);
   }
 
-  void Forward(const LayerRun& run) override {
-    const Tensor& top = run.tops[0];
-    wrote_ = written_ != top.raw();
-    if (!wrote_) return;
+ private:
+  void Write(const Tensor& top) const override {
     const int64_t half = top.count() / 2;
     WriteBoxes(top.f32());
     for (int64_t i = 0; i < half; ++i) top.f32()[half + i] = variance_.values[i % kNumbers];
-    written_ = top.raw();
   }
 
-  bool wrote_tops() const override { return wrote_; }
-
- private:
   static constexpr int64_t kNumbers = 4;  // of a box
 
   struct Field {
@@ -182,8 +175,6 @@ class PriorBoxLayer : public Layer {
   bool clip_ = false;
   std::vector<Extent> extents_;  // of the boxes of a pixel
   BoxVariance variance_;
-  const void* written_ = nullptr;  // the top's memory
-  bool wrote_ = false;             // in the latest pass
 };
 
 }  // namespace

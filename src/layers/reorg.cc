@@ -4,14 +4,13 @@
 #include <cstdint>
 #include <string>
 
-#include "crema/layer.h"
-#include "ops/operations.h"
+#include "layers/permutation_layer.h"
 
 namespace crema {
 
 namespace {
 
-class ReorgLayer : public Layer {
+class ReorgLayer : public PermutationLayer {
  public:
   void Setup(LayerSetup& setup) override {
     setup.ExpectBottoms(1);
@@ -39,23 +38,16 @@ class ReorgLayer : public Layer {
     const int64_t fine[] = {shape[0], few, height, stride, width, stride};
     const int64_t coarse[] = {shape[0], stride, stride, few, height, width};
     const int to_coarse[] = {0, 3, 5, 1, 2, 4}, to_fine[] = {0, 3, 4, 1, 5, 2};
-    const AxisPermutation coarser(fine, to_coarse), finer(coarse, to_fine);
-    forward_ = param.reverse() ? finer : coarser;
-    backward_ = param.reverse() ? coarser : finer;
+    if (param.reverse()) {
+      Permute(coarse, to_fine);
+    } else {
+      Permute(fine, to_coarse);
+    }
     setup.SetTop(0, param.reverse() ? Shape{shape[0], few, height * stride, width * stride}
                                     : Shape{shape[0], shape[1] * stride * stride, height / stride, width / stride});
     setup.MoveElements();
-    if (forward_.moves_nothing()) setup.MakeView();
+    if (moves_nothing()) setup.MakeView();
   }
-
-  void Forward(const LayerRun& run) override { run.ops->PermuteAxes(forward_, run.bottoms[0], run.tops[0]); }
-
-  void Backward(const LayerRun& run) override {
-    run.ops->PermuteAxes(backward_, run.top_grads[0], run.bottom_grads[0]);
-  }
-
- private:
-  AxisPermutation forward_, backward_;
 };
 
 }  // namespace

@@ -1,13 +1,12 @@
 // ShuffleChannel: channel i of group g becomes channel i * group + g.
-#include "crema/layer.h"
 #include "layers/field_range.h"
-#include "ops/operations.h"
+#include "layers/permutation_layer.h"
 
 namespace crema {
 
 namespace {
 
-class ShuffleChannelLayer : public Layer {
+class ShuffleChannelLayer : public PermutationLayer {
  public:
   void Setup(LayerSetup& setup) override {
     setup.ExpectBottoms(1);
@@ -33,31 +32,18 @@ class ShuffleChannelLayer : public Layer {
   }
 
   void Plan(LayerPlan& plan) override {
-    const int64_t others = plan.bottom(0).shape[1] / groups_;
-    forward_ = Exchange(plan.bottom(0), groups_, others);
-    backward_ = Exchange(plan.bottom(0), others, groups_);
-  }
-
-  void Forward(const LayerRun& run) override { run.ops->PermuteAxes(forward_, run.bottoms[0], run.tops[0]); }
-
-  void Backward(const LayerRun& run) override {
-    run.ops->PermuteAxes(backward_, run.top_grads[0], run.bottom_grads[0]);
+    const Shape& shape = plan.bottom(0).shape;
+    const bool channels_last = plan.bottom(0).layout == Layout::kChannelsLast;
+    const int64_t pixels = shape.count(2);
+    // Channels are groups x others; they become others x groups.
+    const int64_t extents[] = {channels_last ? shape[0] * pixels : shape[0], groups_, shape[1] / groups_,
+                               channels_last ? 1 : pixels};
+    const int order[] = {0, 2, 1, 3};
+    Permute(extents, order);
   }
 
  private:
-  // Channels are groups x others; they become others x groups.
-  static AxisPermutation Exchange(const TensorSpec& images, int64_t groups, int64_t others) {
-    const Shape& shape = images.shape;
-    const bool channels_last = images.layout == Layout::kChannelsLast;
-    const int64_t pixels = shape.count(2);
-    const int64_t extents[] = {channels_last ? shape[0] * pixels : shape[0], groups, others,
-                               channels_last ? 1 : pixels};
-    const int order[] = {0, 2, 1, 3};
-    return AxisPermutation(extents, order);
-  }
-
   int64_t groups_ = 1;
-  AxisPermutation forward_, backward_;
 };
 
 }  // namespace
