@@ -141,8 +141,8 @@ TEST(CropChoice, FieldsThatContradictAreRefused) {
   for (const auto& [fields, part] :
        {std::pair<std::string, std::string>("fix_crop: true", "fix_crop is set without crop_size"),
         {"multi_scale: true", "multi_scale is set without crop_size"},
-        {"multi_scale: true crop_size: 4 scale_ratios: 1.5", "scale_ratios has 1.5"},
-        {"multi_scale: true crop_size: 4 scale_ratios: 0", "scale_ratios has 0"},
+        {"multi_scale: true crop_size: 4 scale_ratios: 1.5", "scale_ratios is 1.5"},
+        {"multi_scale: true crop_size: 4 scale_ratios: 0", "scale_ratios is 0"},
         {"multi_scale: true crop_size: 4 max_distort: -1", "max_distort is -1"},
         {"multi_scale: true crop_size: 4 pad: 1", "multi_scale and pad are both set"},
         {"multi_scale: true crop_size: 4 mean_file: \"m\"", "multi_scale and mean_file"},

@@ -258,8 +258,8 @@ TEST(DataLayer, MistakesInTheTransformAreNamedWithTheirField) {
   expect("resize_shorter_side: 4 resize_height: 5 resize_width: 5", "resize_shorter_side", "both set");
   expect("resize_height: 5", "resize_height", "without resize_width");
   expect("resize_width: 5", "resize_width", "without resize_height");
-  expect("resize_width: 4294967295 resize_height: 3", "resize_width", "from 0 to");
-  expect("crop_size: 4294967295", "crop_size", "from 0 to");
+  expect("resize_width: 4294967295 resize_height: 3", "resize_width", "in [0, 32768]");
+  expect("crop_size: 4294967295", "crop_size", "in [0, 32768]");
   expect("random_resized_crop {}", "random_resized_crop", "crop_size");
   for (const std::string block : {"random_resized_crop", "random_erasing"}) {
     const auto expect_area = [&](const std::string& fields, const std::string& field, const std::string& part) {
@@ -269,20 +269,20 @@ TEST(DataLayer, MistakesInTheTransformAreNamedWithTheirField) {
     expect_area("min_area: 0", "min_area", "above 0");
     expect_area("max_area: 1.5", "max_area", "at most 1");
     expect_area("min_area: nan", "min_area", "nan");
-    expect_area("min_aspect: 0", "min_aspect", "from 0.01");
-    expect_area("max_aspect: inf", "max_aspect", "to 100");
+    expect_area("min_aspect: 0", "min_aspect", "in [0.01, 100]");
+    expect_area("max_aspect: inf", "max_aspect", "in [0.01, 100]");
     expect_area("min_aspect: 2 max_aspect: 1", "min_aspect", "exceeds max_aspect");
   }
-  expect("random_erasing { probability: 1.01 }", "random_erasing.probability", "from 0 to 1");
-  expect("random_erasing { probability: -0.5 }", "random_erasing.probability", "from 0 to 1");
+  expect("random_erasing { probability: 1.01 }", "random_erasing.probability", "in [0, 1]");
+  expect("random_erasing { probability: -0.5 }", "random_erasing.probability", "in [0, 1]");
   expect("random_erasing { probability: nan }", "random_erasing.probability", "nan");
-  expect("max_rotation_angle: -1", "max_rotation_angle", "to 180 degrees");
+  expect("max_rotation_angle: -1", "max_rotation_angle", "in [0, 180]");
   expect("max_rotation_angle: 180.5", "max_rotation_angle", "180.5");
   expect("max_rotation_angle: nan", "max_rotation_angle", "nan");
   expect("max_rotation_angle: inf", "max_rotation_angle", "inf");
-  expect("color_jitter { brightness: 1.5 }", "color_jitter.brightness", "to 1");
-  expect("color_jitter { contrast: -0.5 }", "color_jitter.contrast", "to 1");
-  expect("color_jitter { saturation: inf }", "color_jitter.saturation", "to 1");
+  expect("color_jitter { brightness: 1.5 }", "color_jitter.brightness", "in [0, 1]");
+  expect("color_jitter { contrast: -0.5 }", "color_jitter.contrast", "in [0, 1]");
+  expect("color_jitter { saturation: inf }", "color_jitter.saturation", "in [0, 1]");
   expect("std_value: 0", "std_value", "above 0");
   expect("std_value: 1 std_value: -1", "std_value", "above 0");
   expect("mean_value: nan", "mean_value", "finite");

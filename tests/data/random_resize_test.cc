@@ -231,10 +231,10 @@ TEST(RandomResize, ContradictionsAreErrors) {
     }
   };
   for (const auto& [more, expected] : std::vector<std::pair<std::string, std::string>>{
-           {"img_rand_resize_lower: 5", "img_rand_resize_upper is 0; it must be from 1 to"},
+           {"img_rand_resize_lower: 5", "img_rand_resize_upper is 0 but must be in [1, "},
            {"img_rand_resize_lower: 50 img_rand_resize_upper: 40", "img_rand_resize_lower 50 exceeds"},
-           {"rand_resize_ratio_lower: 0.5 rand_resize_ratio_upper: 2", "rand_resize_ratio_lower is 0.5; it must be"},
-           {"vertical_stretch_lower: 0", "vertical_stretch_lower is 0; it must be from 0.01"},
+           {"rand_resize_ratio_lower: 0.5 rand_resize_ratio_upper: 2", "rand_resize_ratio_lower is 0.5 but must be"},
+           {"vertical_stretch_lower: 0", "vertical_stretch_lower is 0 but must be in [0.01"},
            {"horizontal_stretch_upper: nan", "horizontal_stretch_upper is nan"},
            {"vertical_stretch_upper: 2 resize_shorter_side: 30", "vertical_stretch_upper and resize_shorter_side are"},
            {"img_rand_resize_lower: 30 img_rand_resize_upper: 40 random_resized_crop {}", "keep one way of resizing"},

@@ -15,15 +15,9 @@ float Between(float low, float high, float share) { return low + (high - low) * 
 
 using Mistake = std::optional<TransformMistake>;
 
-Mistake CheckRange(const std::string& block, const std::string& name, float low, float high, float least, float most) {
-  const auto in_range = [&](float value) { return value >= least && value <= most; };
-  for (const bool is_low : {true, false}) {
-    const float value = is_low ? low : high;
-    if (in_range(value)) continue;
-    const std::string field = (is_low ? "min_" : "max_") + name;
-    return TransformMistake{block + "." + field, field + " is " + FormatNumber(value) + "; it must be from " +
-                                                     FormatNumber(least) + " to " + FormatNumber(most)};
-  }
+Mistake CheckEnds(const std::string& block, const std::string& name, float low, float high, const NumberRange& range) {
+  if (Mistake mistake = CheckRange(block + ".min_" + name, low, range)) return mistake;
+  if (Mistake mistake = CheckRange(block + ".max_" + name, high, range)) return mistake;
   if (low <= high) return {};
   return TransformMistake{block + ".min_" + name, "min_" + name + " " + FormatNumber(low) + " exceeds max_" + name +
                                                       " " + FormatNumber(high) + "; exchange them"};
@@ -44,17 +38,17 @@ Mistake CheckSampler(const BatchSampler& batch, const std::string& field) {
   const Sampler& sampler = batch.sampler();
   const std::string of_sampler = field + ".sampler";
   // Below a thousandth nothing of an image is left.
-  if (Mistake mistake = CheckRange(of_sampler, "scale", sampler.min_scale(), sampler.max_scale(), 0.001f, 1)) {
+  if (Mistake mistake = CheckEnds(of_sampler, "scale", sampler.min_scale(), sampler.max_scale(), {0.001f, 1})) {
     return mistake;
   }
-  if (Mistake mistake = CheckRange(of_sampler, "aspect_ratio", sampler.min_aspect_ratio(), sampler.max_aspect_ratio(),
-                                   0.001f, 1000)) {
+  if (Mistake mistake = CheckEnds(of_sampler, "aspect_ratio", sampler.min_aspect_ratio(), sampler.max_aspect_ratio(),
+                                  {0.001f, 1000})) {
     return mistake;
   }
   const SampleConstraint& asked = batch.sample_constraint();
   const std::string of_constraint = field + ".sample_constraint";
   const auto check = [&](const std::string& name, bool has_low, float low, bool has_high, float high) {
-    return CheckRange(of_constraint, name, has_low ? low : 0, has_high ? high : 1, 0, 1);
+    return CheckEnds(of_constraint, name, has_low ? low : 0, has_high ? high : 1, kFraction);
   };
   if (Mistake mistake = check("jaccard_overlap", asked.has_min_jaccard_overlap(), asked.min_jaccard_overlap(),
                               asked.has_max_jaccard_overlap(), asked.max_jaccard_overlap())) {
@@ -75,9 +69,9 @@ std::optional<TransformMistake> PartSampler::FindMistake(const AnnotatedDataPara
     return TransformMistake{"yolo_data_type",
                             "yolo_data_type is " + std::to_string(param.yolo_data_type()) + "; it must be 0 or 1"};
   }
-  if (!(param.yolo_data_jitter() >= 0 && param.yolo_data_jitter() < 1)) {
-    return TransformMistake{"yolo_data_jitter", "yolo_data_jitter is " + FormatNumber(param.yolo_data_jitter()) +
-                                                    "; it must be 0 or more and below 1"};
+  if (Mistake mistake =
+          CheckRange("yolo_data_jitter", param.yolo_data_jitter(), {.low = 0, .high = 1, .below_high = true})) {
+    return mistake;
   }
   for (int i = 0; i < param.batch_sampler_size(); ++i) {
     const std::string field = "batch_sampler[" + std::to_string(i) + "]";

@@ -1,6 +1,5 @@
 #include "data/transforms/transform_check.h"
 
-#include <cmath>
 #include <cstdint>
 #include <tuple>
 
@@ -12,12 +11,6 @@ namespace crema {
 namespace {
 
 using Mistake = std::optional<TransformMistake>;
-
-Mistake CheckSide(const std::string& field, uint32_t pixels) {
-  if (pixels <= kMostPixels) return {};
-  return TransformMistake{field, field + " is " + std::to_string(pixels) + "; it must be from 0 to " +
-                                     std::to_string(kMostPixels) + " pixels"};
-}
 
 Mistake CheckResize(const TransformationParameter& param) {
   const bool height = param.resize_height() > 0, width = param.resize_width() > 0;
@@ -35,14 +28,9 @@ Mistake CheckResize(const TransformationParameter& param) {
   return {};
 }
 
-Mistake CheckBounds(const std::string& field, float lower, float upper, float least, float most) {
-  for (const bool low : {true, false}) {
-    const float value = low ? lower : upper;
-    if (value >= least && value <= most) continue;
-    const std::string name = field + (low ? "_lower" : "_upper");
-    return TransformMistake{name, name + " is " + FormatNumber(value) + "; it must be from " + FormatNumber(least) +
-                                      " to " + FormatNumber(most)};
-  }
+Mistake CheckBounds(const std::string& field, float lower, float upper, const NumberRange& range) {
+  if (Mistake mistake = CheckRange(field + "_lower", lower, range)) return mistake;
+  if (Mistake mistake = CheckRange(field + "_upper", upper, range)) return mistake;
   if (lower <= upper) return {};
   return TransformMistake{field + "_lower", field + "_lower " + FormatNumber(lower) + " exceeds " + field + "_upper " +
                                                 FormatNumber(upper) + "; exchange them"};
@@ -52,16 +40,16 @@ Mistake CheckRandomResize(const TransformationParameter& param) {
   const auto lower = static_cast<float>(param.img_rand_resize_lower());
   const auto upper = static_cast<float>(param.img_rand_resize_upper());
   if (lower > 0 || upper > 0) {
-    if (Mistake mistake = CheckBounds("img_rand_resize", lower, upper, 1, kMostPixels)) return mistake;
+    if (Mistake mistake = CheckBounds("img_rand_resize", lower, upper, {1, kMostPixels})) return mistake;
   }
   if (param.rand_resize_ratio_lower() != 0 || param.rand_resize_ratio_upper() != 0) {
     const float least = param.rand_resize_ratio_lower(), most = param.rand_resize_ratio_upper();
-    if (Mistake mistake = CheckBounds("rand_resize_ratio", least, most, 1, 100)) return mistake;
+    if (Mistake mistake = CheckBounds("rand_resize_ratio", least, most, {1, 100})) return mistake;
   }
   for (const auto& [field, least, most] :
        {std::tuple("vertical_stretch", param.vertical_stretch_lower(), param.vertical_stretch_upper()),
         std::tuple("horizontal_stretch", param.horizontal_stretch_lower(), param.horizontal_stretch_upper())}) {
-    if (Mistake mistake = CheckBounds(field, least, most, 0.01f, 100)) return mistake;
+    if (Mistake mistake = CheckBounds(field, least, most, {0.01f, 100})) return mistake;
   }
   const std::string field = RandomSizeField(param);
   if (field.empty()) return {};
@@ -108,21 +96,15 @@ Mistake CheckArea(const std::string& block, const Parameter& param) {
   const auto mistake = [&](const std::string& field, const std::string& message) {
     return TransformMistake{block + "." + field, message};
   };
-  if (!(param.min_area() > 0 && param.min_area() <= 1)) {
-    return mistake("min_area", "min_area is " + FormatNumber(param.min_area()) + "; it must be above 0 and at most 1");
-  }
-  if (!(param.max_area() > 0 && param.max_area() <= 1)) {
-    return mistake("max_area", "max_area is " + FormatNumber(param.max_area()) + "; it must be above 0 and at most 1");
-  }
+  if (Mistake found = CheckRange(block + ".min_area", param.min_area(), kPositiveFraction)) return found;
+  if (Mistake found = CheckRange(block + ".max_area", param.max_area(), kPositiveFraction)) return found;
   if (param.min_area() > param.max_area()) {
     return mistake("min_area", "min_area " + FormatNumber(param.min_area()) + " exceeds max_area " +
                                    FormatNumber(param.max_area()) + "; exchange them");
   }
-  for (const bool low : {true, false}) {
-    const float aspect = low ? param.min_aspect() : param.max_aspect();
-    if (aspect >= 0.01f && aspect <= 100) continue;
-    const std::string field = low ? "min_aspect" : "max_aspect";
-    return mistake(field, field + " is " + FormatNumber(aspect) + "; it must be from 0.01 to 100 (width / height)");
+  for (const auto& [field, aspect] :
+       {std::pair(".min_aspect", param.min_aspect()), std::pair(".max_aspect", param.max_aspect())}) {
+    if (Mistake found = CheckRange(block + field, aspect, {0.01f, 100}, "it is width / height")) return found;
   }
   if (param.min_aspect() > param.max_aspect()) {
     return mistake("min_aspect", "min_aspect " + FormatNumber(param.min_aspect()) + " exceeds max_aspect " +
@@ -153,13 +135,12 @@ Mistake CheckCropChoice(const TransformationParameter& param) {
   }
   if (!param.multi_scale()) return {};
   for (const float ratio : param.scale_ratios()) {
-    if (ratio > 0 && ratio <= 1) continue;
-    return TransformMistake{"scale_ratios", "scale_ratios has " + FormatNumber(ratio) +
-                                                "; they are shares of the shorter side, above 0 and at most 1"};
+    if (Mistake mistake = CheckRange("scale_ratios", ratio, kPositiveFraction, "it is a share of the shorter side")) {
+      return mistake;
+    }
   }
-  if (param.max_distort() < 0) {
-    return TransformMistake{"max_distort", "max_distort is " + std::to_string(param.max_distort()) +
-                                               "; it must be at least 0, where areas are squares"};
+  if (Mistake mistake = CheckRange("max_distort", param.max_distort(), kNotNegative, "with 0 areas are squares")) {
+    return mistake;
   }
   const std::string random_size = RandomSizeField(param);
   for (const auto& [other, set] : {std::pair<std::string, bool>("pad", param.pad() > 0),
@@ -173,51 +154,50 @@ Mistake CheckCropChoice(const TransformationParameter& param) {
 
 Mistake CheckRandomErasing(const TransformationParameter& param) {
   if (!param.has_random_erasing()) return {};
-  const float probability = param.random_erasing().probability();
-  if (!(probability >= 0 && probability <= 1)) {
-    return TransformMistake{"random_erasing.probability", "probability is " + FormatNumber(probability) +
-                                                              "; it is a share of the images, from 0 to 1"};
+  if (Mistake mistake = CheckRange("random_erasing.probability", param.random_erasing().probability(), kFraction,
+                                   "it is a share of the images")) {
+    return mistake;
   }
   return CheckArea("random_erasing", param.random_erasing());
 }
 
 Mistake CheckRotation(float angle) {
-  if (angle >= 0 && angle <= 180) return {};
-  return TransformMistake{"max_rotation_angle",
-                          "max_rotation_angle is " + FormatNumber(angle) +
-                              "; it must be from 0 (not turned) to 180 degrees, angles are drawn from [-x, x]"};
+  return CheckRange("max_rotation_angle", angle, {0, 180}, "degrees are drawn from [-x, x]");
 }
 
 Mistake CheckColorJitter(const ColorJitterParameter& jitter) {
   const std::pair<const char*, float> fields[] = {
       {"brightness", jitter.brightness()}, {"contrast", jitter.contrast()}, {"saturation", jitter.saturation()}};
   for (const auto& [field, value] : fields) {
-    if (value >= 0 && value <= 1) continue;
-    return TransformMistake{std::string("color_jitter.") + field,
-                            std::string(field) + " is " + FormatNumber(value) +
-                                "; it must be from 0 (unchanged) to 1, factors are drawn from [1 - x, 1 + x]"};
+    if (Mistake mistake = CheckRange(std::string("color_jitter.") + field, value, kFraction,
+                                     "factors are drawn from [1 - x, 1 + x]")) {
+      return mistake;
+    }
   }
   return {};
 }
 
 Mistake CheckValues(const TransformationParameter& param) {
-  if (!std::isfinite(param.scale())) {
-    return TransformMistake{"scale", "scale is " + FormatNumber(param.scale()) + "; it must be a finite number"};
-  }
+  if (Mistake mistake = CheckRange("scale", param.scale(), kFinite)) return mistake;
   for (const float mean : param.mean_value()) {
-    if (std::isfinite(mean)) continue;
-    return TransformMistake{"mean_value", "mean_value is " + FormatNumber(mean) + "; it must be a finite number"};
+    if (Mistake mistake = CheckRange("mean_value", mean, kFinite)) return mistake;
   }
   for (const float deviation : param.std_value()) {
-    if (deviation > 0 && std::isfinite(deviation)) continue;
-    return TransformMistake{"std_value", "std_value is " + FormatNumber(deviation) +
-                                             "; values are divided by it, so it must be above 0 "
-                                             "(compute_image_mean prints those of a database)"};
+    if (Mistake mistake = CheckRange("std_value", deviation, kPositive,
+                                     "values are divided by it, compute_image_mean prints those of a database")) {
+      return mistake;
+    }
   }
   return {};
 }
 
 }  // namespace
+
+std::optional<TransformMistake> CheckRange(const std::string& field, double value, const NumberRange& range,
+                                           std::string_view hint) {
+  if (range.Holds(value)) return {};
+  return TransformMistake{field, range.Complaint(field, value, hint)};
+}
 
 std::string RandomSizeField(const TransformationParameter& param) {
   if (!RandomResize::Of(param)) return {};
@@ -250,7 +230,7 @@ std::optional<TransformMistake> FindMistake(const TransformationParameter& param
                                                     {"resize_height", param.resize_height()},
                                                     {"resize_width", param.resize_width()}};
   for (const auto& [field, pixels] : sides) {
-    if (Mistake mistake = CheckSide(field, pixels)) return mistake;
+    if (Mistake mistake = CheckRange(field, pixels, {0, kMostPixels}, "it counts pixels")) return mistake;
   }
   if (param.force_color() && param.force_gray()) {
     return TransformMistake{"force_gray", "force_color and force_gray are both set; keep one"};

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/number_range.h"
 #include "crema/data.pb.h"
 
 namespace crema {
@@ -18,6 +20,9 @@ struct TransformMistake {
   std::string message;  // with the remedy
 };
 
+// One where the number is out of range; `hint` ends the message.
+std::optional<TransformMistake> CheckRange(const std::string& field, double value, const NumberRange& range,
+                                           std::string_view hint = {});
 // The first field that is out of range, is not supported or contradicts another one.
 std::optional<TransformMistake> FindMistake(const TransformationParameter& param);
 // The same of SSD's fields: resize_param, distort_param, expand_param, emit_constraint and noise_param.

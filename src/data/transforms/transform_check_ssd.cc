@@ -27,8 +27,7 @@ Mistake CheckResizeParam(const TransformationParameter& param) {
                    "instead of resize_param, or, where there are boxes, FIT_LARGE_SIZE_AND_PAD");
   }
   for (const float value : resize.pad_value()) {
-    if (value >= 0 && value <= 255) continue;
-    return mistake("pad_value", "pad_value is " + FormatNumber(value) + "; it is what a pixel holds, from 0 to 255");
+    if (Mistake found = CheckRange("resize_param.pad_value", value, {0, 255}, "it is what a pixel holds")) return found;
   }
   const bool fits = resize.resize_mode() == ResizeParameter::FIT_LARGE_SIZE_AND_PAD;
   for (const auto& [field, set] : {std::pair("multi_scale", param.multi_scale()),
@@ -56,9 +55,7 @@ Mistake CheckResizeParam(const TransformationParameter& param) {
 }
 
 Mistake CheckProb(const std::string& field, float prob) {
-  if (prob >= 0 && prob <= 1) return {};
-  return TransformMistake{field, field.substr(field.find('.') + 1) + " is " + FormatNumber(prob) +
-                                     "; it is a share of the images, from 0 to 1"};
+  return CheckRange(field, prob, kFraction, "it is a share of the images");
 }
 
 Mistake CheckDistortion(const DistortionParameter& distort) {
@@ -70,13 +67,10 @@ Mistake CheckDistortion(const DistortionParameter& distort) {
   for (const auto& [field, prob] : probs) {
     if (Mistake mistake = CheckProb(std::string("distort_param.") + field, prob)) return mistake;
   }
-  const auto delta = [](const std::string& field, float value, float most) -> Mistake {
-    if (value >= 0 && value <= most) return {};
-    return TransformMistake{"distort_param." + field,
-                            field + " is " + FormatNumber(value) + "; it must be from 0 to " + FormatNumber(most)};
-  };
-  if (Mistake mistake = delta("brightness_delta", distort.brightness_delta(), 255)) return mistake;
-  if (Mistake mistake = delta("hue_delta", distort.hue_delta(), 180)) return mistake;
+  if (Mistake mistake = CheckRange("distort_param.brightness_delta", distort.brightness_delta(), {0, 255})) {
+    return mistake;
+  }
+  if (Mistake mistake = CheckRange("distort_param.hue_delta", distort.hue_delta(), {0, 180})) return mistake;
   const auto factors = [](const std::string& name, float low, float high) -> Mistake {
     if (low >= 0 && low <= high && high <= 1000) return {};
     return TransformMistake{"distort_param." + name + "_lower",
@@ -91,10 +85,7 @@ Mistake CheckExpansion(const TransformationParameter& param) {
   if (!param.has_expand_param()) return {};
   if (Mistake mistake = CheckProb("expand_param.prob", param.expand_param().prob())) return mistake;
   const float ratio = param.expand_param().max_expand_ratio();
-  if (!(ratio >= 1 && ratio <= 16)) {
-    return TransformMistake{"expand_param.max_expand_ratio",
-                            "max_expand_ratio is " + FormatNumber(ratio) + "; it must be from 1 (unchanged) to 16"};
-  }
+  if (Mistake mistake = CheckRange("expand_param.max_expand_ratio", ratio, {1, 16})) return mistake;
   if (param.has_mean_file() && param.expand_param().prob() > 0 && ratio > 1) {
     return TransformMistake{"expand_param",
                             "larger images are filled with mean_value, but mean_file is set; give one "
