@@ -59,13 +59,10 @@ class MetricsObserver::Record {
  public:
   explicit Record(const char* event) {
     json_.BeginObject();
-    Text("event", event);
+    Field("event", event);
   }
 
-  void Text(const char* key, const std::string& value) {
-    json_.Key(key);
-    json_.String(value);
-  }
+  void Field(const char* key, const auto& value) { json_.Field(key, value); }
   void Float(const char* key, float value) {
     json_.Key(key);
     json_.Float(value);
@@ -73,10 +70,6 @@ class MetricsObserver::Record {
   void Seconds(double value) {
     json_.Key("seconds");
     json_.Thousandths(std::llround(value * 1000));
-  }
-  void Whole(const char* key, int64_t value) {
-    json_.Key(key);
-    json_.Integer(value);
   }
 
   void Outputs(const std::vector<OutputValue>& outputs) {
@@ -243,14 +236,14 @@ void MetricsObserver::OnStart(const TrainingStart& start) {
 
 void MetricsObserver::WriteStart() {
   Record record("start");
-  record.Text("time", UtcTime());
-  record.Text("net", start_.net);
-  record.Text("solver", start_.solver);
-  record.Text("type", start_.solver_type);
-  record.Text("lr_policy", start_.lr_policy);
-  record.Whole("iteration", start_.iteration);
-  record.Whole("max_iter", start_.max_iter);
-  record.Text("seed", std::to_string(start_.seed));
+  record.Field("time", UtcTime());
+  record.Field("net", start_.net);
+  record.Field("solver", start_.solver);
+  record.Field("type", start_.solver_type);
+  record.Field("lr_policy", start_.lr_policy);
+  record.Field("iteration", start_.iteration);
+  record.Field("max_iter", start_.max_iter);
+  record.Field("seed", std::to_string(start_.seed));
   Append(record.Line());
 }
 
@@ -266,9 +259,9 @@ void MetricsObserver::OnIteration(const IterationEnd& end) {
 void MetricsObserver::WriteLoss() {
   if (losses_ == 0) return;
   Record record("train");
-  record.Whole("iteration", last_);
+  record.Field("iteration", last_);
   record.Seconds(Seconds());
-  record.Whole("iterations", losses_);
+  record.Field("iterations", losses_);
   record.Float("loss", static_cast<float>(loss_sum_ / losses_));
   Write(record.Line());
   loss_sum_ = 0;
@@ -278,7 +271,7 @@ void MetricsObserver::WriteLoss() {
 void MetricsObserver::OnDisplay(const Display& display) {
   if (display.final) return;
   Record record("display");
-  record.Whole("iteration", display.iteration);
+  record.Field("iteration", display.iteration);
   record.Seconds(Seconds());
   record.Float("lr", display.learning_rate);
   record.Outputs(display.outputs);
@@ -288,7 +281,7 @@ void MetricsObserver::OnDisplay(const Display& display) {
 
 void MetricsObserver::OnMeanSizes(const MeanSizes& sizes) {
   Record record("sizes");
-  record.Whole("iteration", sizes.iteration);
+  record.Field("iteration", sizes.iteration);
   record.Sizes("tops", sizes.tops);
   record.Sizes("parameters", sizes.parameters);
   Write(record.Line());
@@ -296,9 +289,9 @@ void MetricsObserver::OnMeanSizes(const MeanSizes& sizes) {
 
 void MetricsObserver::OnTest(const TestResult& result) {
   Record record("test");
-  record.Whole("iteration", result.iteration);
+  record.Field("iteration", result.iteration);
   record.Seconds(Seconds());
-  record.Whole("net", result.net);
+  record.Field("net", result.net);
   if (result.loss) record.Float("loss", *result.loss);
   record.Outputs(result.outputs);
   Write(record.Line());
@@ -307,17 +300,17 @@ void MetricsObserver::OnTest(const TestResult& result) {
 
 void MetricsObserver::OnBest(const BestFound& best) {
   Record record("best");
-  record.Whole("iteration", best.iteration);
-  record.Text("output", best.output);
+  record.Field("iteration", best.iteration);
+  record.Field("output", best.output);
   record.Float("value", best.value);
   Write(record.Line());
 }
 
 void MetricsObserver::OnSnapshot(const SnapshotWritten& snapshot) {
   Record record("snapshot");
-  record.Whole("iteration", snapshot.iteration);
-  record.Text("model", snapshot.model_path);
-  record.Text("state", snapshot.state_path);
+  record.Field("iteration", snapshot.iteration);
+  record.Field("model", snapshot.model_path);
+  record.Field("state", snapshot.state_path);
   Write(record.Line());
 }
 
@@ -325,9 +318,9 @@ void MetricsObserver::OnEnd(const TrainingEnd& end) {
   ended_ = true;
   WriteLoss();
   Record record("end");
-  record.Whole("iteration", end.iteration);
+  record.Field("iteration", end.iteration);
   record.Seconds(Seconds());
-  record.Whole("stopped_early", end.stopped_early ? 1 : 0);
+  record.Field("stopped_early", end.stopped_early ? 1 : 0);
   Write(record.Line());
   if (end.stopped_early && DrawingTakes() > kLongDrawing) {
     drawer_.request_stop();

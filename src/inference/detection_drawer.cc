@@ -11,6 +11,7 @@
 #include "crema/error.h"
 #include "image/codec.h"
 #include "image/draw.h"
+#include "inference/prediction_writer.h"
 
 namespace crema {
 
@@ -45,10 +46,8 @@ void DetectionDrawer::Draw(const DetectedImage& detected) const {
     throw EnvironmentError(items_.Name(detected.index) + ": has changed since it was read: " + problem);
   std::vector<DrawnBox> boxes;
   for (auto object = detected.objects.rbegin(); object != detected.objects.rend(); ++object) {  // the best on top
-    const std::string name =
-        labels_.empty() ? std::to_string(object->label) : labels_[static_cast<size_t>(object->label)];
     boxes.push_back({object->xmin, object->ymin, object->xmax, object->ymax, object->label,
-                     name + " " + FormatNumber(object->score, "%.2f")});
+                     ClassName(labels_, object->label) + " " + FormatNumber(object->score, "%.2f")});
   }
   DrawBoxes(boxes, &image);
   const std::vector<uint8_t> bytes = EncodeJpeg(image);

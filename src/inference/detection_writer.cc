@@ -8,31 +8,22 @@ namespace crema {
 
 namespace {
 
-std::string NameOf(const DetectionOptions& options, int label) {
-  return options.labels.empty() ? std::to_string(label) : options.labels[label];
-}
-
 std::string JsonLine(const DetectionOptions& options, const std::string& image, const DetectedImage& detected) {
   JsonWriter json;
   json.BeginObject();
-  json.Key("image");
-  json.String(image);
+  json.Field("image", image);
   if (!detected.problem.empty()) {
-    json.Key("error");
-    json.String(detected.problem);
+    json.Field("error", detected.problem);
   } else {
     json.Key("objects");
     json.BeginArray();
     for (const DetectedObject& object : detected.objects) {
       json.BeginObject();
-      json.Key("class");
-      json.Integer(object.label);
+      json.Field("class", object.label);
       if (!options.labels.empty()) {
-        json.Key("label");
-        json.String(options.labels[object.label]);
+        json.Field("label", options.labels[object.label]);
       }
-      json.Key("score");
-      json.Number(object.score);
+      json.Field("score", object.score);
       json.Key("box");
       json.BeginArray();
       for (const float corner : {object.xmin, object.ymin, object.xmax, object.ymax}) json.Number(corner);
@@ -55,7 +46,7 @@ std::string DetectionLines(const DetectionOptions& options, const std::string& i
   if (options.format == PredictionFormat::kJson) return JsonLine(options, image, detected);
   std::string text;
   for (const DetectedObject& object : detected.objects) {
-    const std::string name = NameOf(options, object.label);
+    const std::string name = ClassName(options.labels, object.label);
     if (options.format == PredictionFormat::kCsv) {
       text += CsvLine({image, std::to_string(object.label), name, FormatNumber(object.score, "%.9g"),
                        FormatNumber(object.xmin, "%.9g"), FormatNumber(object.ymin, "%.9g"),

@@ -94,17 +94,12 @@ std::string EvaluationJson(const ImageEvaluation& evaluation, const EvaluationSu
   const std::vector<std::string>& classes = evaluation.report.classes();
   JsonWriter json;
   json.BeginObject();
-  for (const auto& [key, value] : {std::pair<const char*, const std::string&>{"model", subject.model},
-                                   {"weights", subject.weights},
-                                   {"data", subject.data}}) {
-    json.Key(key);
-    json.String(value);
-  }
-  json.Key("views");
-  json.Integer(subject.views);
+  json.Field("model", subject.model);
+  json.Field("weights", subject.weights);
+  json.Field("data", subject.data);
+  json.Field("views", subject.views);
   json.NewLine(1);
-  json.Key("loss");
-  json.Number(evaluation.loss);
+  json.Field("loss", evaluation.loss);
   json.NewLine(1);
   json.Key("result");
   WriteClassificationJson(evaluation.report, &json);
@@ -114,16 +109,11 @@ std::string EvaluationJson(const ImageEvaluation& evaluation, const EvaluationSu
   for (const JudgedImage& image : evaluation.worst) {
     json.NewLine(2);
     json.BeginObject();
-    json.Key("image");
-    json.String(image.name);
-    json.Key("class");
-    json.String(classes[image.label]);
-    json.Key("predicted");
-    json.String(classes[image.predicted]);
-    json.Key("probability");
-    json.Number(image.probability);
-    json.Key("loss");
-    json.Number(image.loss);
+    json.Field("image", image.name);
+    json.Field("class", classes[image.label]);
+    json.Field("predicted", classes[image.predicted]);
+    json.Field("probability", image.probability);
+    json.Field("loss", image.loss);
     json.EndObject();
   }
   json.EndArray();
@@ -133,10 +123,8 @@ std::string EvaluationJson(const ImageEvaluation& evaluation, const EvaluationSu
   for (const auto& [name, problem] : evaluation.broken) {
     json.NewLine(2);
     json.BeginObject();
-    json.Key("image");
-    json.String(name);
-    json.Key("error");
-    json.String(problem);
+    json.Field("image", name);
+    json.Field("error", problem);
     json.EndObject();
   }
   json.EndArray();

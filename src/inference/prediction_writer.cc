@@ -13,10 +13,6 @@ namespace {
 
 const char* ScoreName(const PredictionOptions& options) { return options.probabilities ? "probability" : "score"; }
 
-std::string NameOf(const PredictionOptions& options, int index) {
-  return options.labels.empty() ? std::to_string(index) : options.labels[index];
-}
-
 std::vector<int> LabelsOf(const ScoredImage& scored) {
   std::vector<int> labels;
   for (const float label : scored.scores) {
@@ -39,7 +35,7 @@ bool AreCharacters(const std::vector<std::string>& names, int blank) {
 std::string TextOf(const PredictionOptions& options, const std::vector<int>& labels) {
   const char* between = AreCharacters(options.labels, options.blank) ? "" : " ";
   std::string text;
-  for (const int label : labels) text += (text.empty() ? "" : between) + NameOf(options, label);
+  for (const int label : labels) text += (text.empty() ? "" : between) + ClassName(options.labels, label);
   return text;
 }
 
@@ -49,19 +45,16 @@ void WriteSequence(const PredictionOptions& options, const ScoredImage& scored, 
   json->BeginArray();
   for (const int label : labels) json->Integer(label);
   json->EndArray();
-  json->Key("text");
-  json->String(TextOf(options, labels));
+  json->Field("text", TextOf(options, labels));
 }
 
 std::string JsonLine(const PredictionOptions& options, const std::string& image, const ScoredImage& scored,
                      const std::vector<int>& best) {
   JsonWriter json;
   json.BeginObject();
-  json.Key("image");
-  json.String(image);
+  json.Field("image", image);
   if (!scored.problem.empty()) {
-    json.Key("error");
-    json.String(scored.problem);
+    json.Field("error", scored.problem);
   } else if (options.sequences) {
     WriteSequence(options, scored, &json);
   } else {
@@ -69,14 +62,11 @@ std::string JsonLine(const PredictionOptions& options, const std::string& image,
     json.BeginArray();
     for (const int index : best) {
       json.BeginObject();
-      json.Key("class");
-      json.Integer(index);
+      json.Field("class", index);
       if (!options.labels.empty()) {
-        json.Key("label");
-        json.String(options.labels[index]);
+        json.Field("label", options.labels[index]);
       }
-      json.Key(ScoreName(options));
-      json.Number(scored.scores[index]);
+      json.Field(ScoreName(options), scored.scores[index]);
       json.EndObject();
     }
     json.EndArray();
@@ -86,6 +76,10 @@ std::string JsonLine(const PredictionOptions& options, const std::string& image,
 }
 
 }  // namespace
+
+std::string ClassName(const std::vector<std::string>& labels, int index) {
+  return labels.empty() ? std::to_string(index) : labels[index];
+}
 
 std::string PredictionHeading(const PredictionOptions& options) {
   if (options.format != PredictionFormat::kCsv) return "";
@@ -106,12 +100,12 @@ std::string PredictionLines(const PredictionOptions& options, const std::string&
     const float score = scored.scores[index];
     ++rank;
     if (options.format == PredictionFormat::kCsv) {
-      text += CsvLine(
-          {image, std::to_string(rank), std::to_string(index), NameOf(options, index), FormatNumber(score, "%.9g")});
+      text += CsvLine({image, std::to_string(rank), std::to_string(index), ClassName(options.labels, index),
+                       FormatNumber(score, "%.9g")});
     } else {
       const std::string shown =
           options.probabilities ? FormatNumber(100 * score, "%7.2f%%") : FormatNumber(score, "%10.4f");
-      text += "  " + shown + "  " + NameOf(options, index) + "\n";
+      text += "  " + shown + "  " + ClassName(options.labels, index) + "\n";
     }
   }
   return text;

@@ -25,6 +25,9 @@ struct PredictionOptions {
   int blank = -1;                   // the label that no sequence has; its name may be of any length
 };
 
+// The name of a class; its number where `labels` is empty.
+std::string ClassName(const std::vector<std::string>& labels, int index);
+
 // What stands before the first image.
 std::string PredictionHeading(const PredictionOptions& options);
 // All lines of one image, with their ends. One with a problem has none but in JSON.

@@ -65,8 +65,7 @@ std::string Mistakes(const ClassificationReport& report) {
 }
 
 void JsonShare(const char* key, const std::optional<double>& share, JsonWriter* json) {
-  json->Key(key);
-  json->Number(share.value_or(std::numeric_limits<double>::quiet_NaN()));
+  json->Field(key, share.value_or(std::numeric_limits<double>::quiet_NaN()));
 }
 
 void JsonScores(const ClassScores& scores, JsonWriter* json) {
@@ -113,15 +112,11 @@ std::string ConfusionCsv(const ClassificationReport& report) {
 
 void WriteClassificationJson(const ClassificationReport& report, JsonWriter* json) {
   json->BeginObject();
-  json->Key("items");
-  json->Integer(report.items());
-  json->Key("accuracy");
-  json->Number(report.accuracy());
+  json->Field("items", report.items());
+  json->Field("accuracy", report.accuracy());
   if (report.has_top_k()) {
-    json->Key("top_k");
-    json->Integer(report.top_k());
-    json->Key("top_k_accuracy");
-    json->Number(report.top_k_accuracy());
+    json->Field("top_k", report.top_k());
+    json->Field("top_k_accuracy", report.top_k_accuracy());
   }
   json->NewLine(1);
   json->Key("means");
@@ -135,13 +130,10 @@ void WriteClassificationJson(const ClassificationReport& report, JsonWriter* jso
     const ClassScores scores = report.scores(i);
     json->NewLine(2);
     json->BeginObject();
-    json->Key("name");
-    json->String(report.classes()[i]);
+    json->Field("name", report.classes()[i]);
     JsonScores(scores, json);
-    json->Key("items");
-    json->Integer(scores.support);
-    json->Key("predicted");
-    json->Integer(scores.predicted);
+    json->Field("items", scores.support);
+    json->Field("predicted", scores.predicted);
     json->EndObject();
   }
   json->EndArray();

@@ -104,21 +104,14 @@ void ClusterTimeline::OnRound(const RoundCommitted& round) {
   const int64_t before = std::max(round_end_, ends_[kRounds]);
   const int64_t begin = std::max(FromMilliseconds(round.opened), before);
   Add("round " + std::to_string(round.version), "round", kRounds, begin, end, [&round](JsonWriter& json) {
-    json.Key("iteration");
-    json.Integer(round.iteration);
-    json.Key("steps");
-    json.Integer(round.steps);
-    json.Key("workers");
-    json.Integer(round.workers);
-    json.Key("late");
-    json.Integer(std::count_if(round.by_worker.begin(), round.by_worker.end(),
-                               [](const WorkerInRound& worker) { return worker.late; }));
-    json.Key("examples");
-    json.Integer(static_cast<int64_t>(round.examples));
-    json.Key("loss");
-    json.Number(static_cast<double>(round.loss));
-    json.Key("values went");
-    json.String(round.among_workers ? "among workers" : "through the coordinator");
+    json.Field("iteration", round.iteration);
+    json.Field("steps", round.steps);
+    json.Field("workers", round.workers);
+    json.Field("late", std::count_if(round.by_worker.begin(), round.by_worker.end(),
+                                     [](const WorkerInRound& worker) { return worker.late; }));
+    json.Field("examples", round.examples);
+    json.Field("loss", round.loss);
+    json.Field("values went", round.among_workers ? "among workers" : "through the coordinator");
   });
   // Within it.
   for (const auto& [name, from, to] : {std::tuple("averaging", closed, averaged), {"journal", averaged, end}}) {
@@ -143,10 +136,8 @@ void ClusterTimeline::AddWorker(const RoundCommitted& round, const WorkerInRound
   const int values = track + apart;
   const int64_t trained = FromMilliseconds(worker.trained), delivered = FromMilliseconds(worker.delivered);
   const auto bytes = [&worker](JsonWriter& json) {
-    json.Key("bytes sent");
-    json.Integer(static_cast<int64_t>(worker.bytes_sent));
-    json.Key("bytes received");
-    json.Integer(static_cast<int64_t>(worker.bytes_received));
+    json.Field("bytes sent", worker.bytes_sent);
+    json.Field("bytes received", worker.bytes_received);
   };
   if (worker.parameters_received > 0) {
     Add("parameters", "receiving", values, std::max(round_end_, FromMilliseconds(worker.parameters_sent)),
@@ -154,25 +145,18 @@ void ClusterTimeline::AddWorker(const RoundCommitted& round, const WorkerInRound
   }
   Add("training " + number, "training", track, std::max<int64_t>(0, trained - NanosecondsOf(worker.train_seconds)),
       trained, [&](JsonWriter& json) {
-        json.Key("worker");
-        json.String(worker.name);
-        json.Key("round");
-        json.Integer(static_cast<int64_t>(round.version));
-        json.Key("examples");
-        json.Integer(static_cast<int64_t>(worker.examples));
-        json.Key("examples/s");
-        json.Number(worker.train_seconds > 0 ? static_cast<double>(worker.examples) / worker.train_seconds : 0);
-        json.Key("staleness");
-        json.Integer(static_cast<int64_t>(worker.staleness));
+        json.Field("worker", worker.name);
+        json.Field("round", round.version);
+        json.Field("examples", worker.examples);
+        json.Field("examples/s",
+                   worker.train_seconds > 0 ? static_cast<double>(worker.examples) / worker.train_seconds : 0);
+        json.Field("staleness", worker.staleness);
         bytes(json);
         if (!worker.score) return;
-        json.Key("score");
-        json.Number(*worker.score);
-        json.Key("met");
-        json.String(worker.met.empty() ? "nobody" : worker.met);
+        json.Field("score", *worker.score);
+        json.Field("met", worker.met.empty() ? "nobody" : worker.met);
         if (worker.met.empty()) return;
-        json.Key("won by");
-        json.String(worker.won ? worker.name : worker.lost ? worker.met : "nobody: both are as good");
+        json.Field("won by", worker.won ? worker.name : worker.lost ? worker.met : "nobody: both are as good");
       });
   if (round.among_workers && worker.exchange > 0) {
     const int64_t exchange = FromMilliseconds(worker.exchange);
@@ -215,12 +199,10 @@ void ClusterTimeline::OnTest(const TestResult& result) {
     writer_.SortIndex(kTests, kTests);
   }
   Add("test net #" + std::to_string(result.net), "test", kTests, test_, Now(), [&result](JsonWriter& json) {
-    json.Key("iteration");
-    json.Integer(result.iteration);
+    json.Field("iteration", result.iteration);
     for (size_t i = 0; i < result.outputs.size(); ++i) {
       const OutputValue& output = result.outputs[i];
-      json.Key("#" + std::to_string(i) + " " + output.name);
-      json.Number(static_cast<double>(output.value));
+      json.Field("#" + std::to_string(i) + " " + output.name, output.value);
     }
   });
   FlushNowAndThen();
@@ -233,10 +215,8 @@ void ClusterTimeline::OnSnapshot(const SnapshotWritten& snapshot) {
     writer_.SortIndex(kTests, kTests);
   }
   Add("snapshot", "snapshot", kTests, now - NanosecondsOf(snapshot.seconds), now, [&snapshot](JsonWriter& json) {
-    json.Key("iteration");
-    json.Integer(snapshot.iteration);
-    json.Key("bytes");
-    json.Integer(static_cast<int64_t>(snapshot.bytes));
+    json.Field("iteration", snapshot.iteration);
+    json.Field("bytes", snapshot.bytes);
   });
   FlushNowAndThen();
 }

@@ -8,15 +8,12 @@ namespace crema {
 
 void WriteNetJson(const CompiledNet& net, JsonWriter& json) {
   const Graph& graph = net.graph;
-  json.Key("name");
-  json.String(graph.name);
-  json.Key("phase");
-  json.String(Phase_Name(graph.phase));
+  json.Field("name", graph.name);
+  json.Field("phase", Phase_Name(graph.phase));
   json.Key("assume");
   json.BeginObject();
   for (const auto& [name, shape] : net.assumed_shapes) {
-    json.Key(name);
-    json.Extents(shape);
+    json.Field(name, shape);
   }
   json.EndObject();
   json.NewLine(1);
@@ -25,10 +22,8 @@ void WriteNetJson(const CompiledNet& net, JsonWriter& json) {
   for (const Node& node : graph.nodes) {
     json.NewLine(2);
     json.BeginObject();
-    json.Key("name");
-    json.String(node.name());
-    json.Key("type");
-    json.String(ReadsData(*node.param) ? "Input" : node.type->name);
+    json.Field("name", node.name());
+    json.Field("type", ReadsData(*node.param) ? "Input" : node.type->name);
     json.Key("tops");
     json.BeginArray();
     for (int v : node.tops) {
@@ -54,10 +49,8 @@ void WriteNetJson(const CompiledNet& net, JsonWriter& json) {
   json.NewLine(1);
   json.EndArray();
   json.NewLine(1);
-  json.Key("param_count");
-  json.Integer(ParamCount(graph));
-  json.Key("learnable_count");
-  json.Integer(LearnableCount(graph));
+  json.Field("param_count", ParamCount(graph));
+  json.Field("learnable_count", LearnableCount(graph));
   json.Key("outputs");
   json.BeginArray();
   for (int v : graph.outputs) json.String(graph.values[v].name);

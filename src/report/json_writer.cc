@@ -120,6 +120,21 @@ void JsonWriter::Extents(const Shape& shape) {
   text_ += ']';
 }
 
+void JsonWriter::Field(std::string_view key, std::string_view text) {
+  Key(key);
+  String(text);
+}
+
+void JsonWriter::Field(std::string_view key, double value) {
+  Key(key);
+  Number(value);
+}
+
+void JsonWriter::Field(std::string_view key, const Shape& shape) {
+  Key(key);
+  Extents(shape);
+}
+
 void JsonWriter::NewLine(int indent) { indent_ = indent; }
 
 }  // namespace crema

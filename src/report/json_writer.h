@@ -2,6 +2,7 @@
 #ifndef CREMA_REPORT_JSON_WRITER_H_
 #define CREMA_REPORT_JSON_WRITER_H_
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,6 +30,15 @@ class JsonWriter {
   // value / 1000 with three decimals, exactly; at least 0.
   void Thousandths(int64_t value);
   void Extents(const Shape& shape);
+  // A key and its value.
+  void Field(std::string_view key, std::string_view text);
+  void Field(std::string_view key, double value);
+  void Field(std::string_view key, const Shape& shape);
+  template <std::integral Whole>
+  void Field(std::string_view key, Whole value) {
+    Key(key);
+    Integer(static_cast<int64_t>(value));
+  }
   // A line end and `indent` spaces before the next value, key or closing bracket.
   void NewLine(int indent);
 

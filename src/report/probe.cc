@@ -38,12 +38,9 @@ void WriteSummaries(const char* key, const std::vector<TensorSummary>& list, Jso
     json.NewLine(2);
     json.Key(summary.name);
     json.BeginObject();
-    json.Key("shape");
-    json.Extents(summary.shape);
-    json.Key("sum");
-    json.Number(summary.sum);
-    json.Key("abssum");
-    json.Number(summary.abssum);
+    json.Field("shape", summary.shape);
+    json.Field("sum", summary.sum);
+    json.Field("abssum", summary.abssum);
     json.Key("head");
     json.BeginArray();
     for (float value : summary.head) json.Number(value);
@@ -58,8 +55,7 @@ std::string ToJson(const Net& net, const ProbeResult& result, bool backward) {
   json.BeginObject();
   WriteNetJson(net.compiled(), json);
   json.NewLine(1);
-  json.Key("loss");
-  json.Number(result.loss);
+  json.Field("loss", result.loss);
   json.NewLine(1);
   WriteSummaries("blobs", result.blobs, json);
   if (backward) {

@@ -17,14 +17,10 @@ int64_t Nanoseconds(Trace::Time time, Trace::Time origin) {
 }
 
 void Arguments(const StepInfo& info, JsonWriter& json) {
-  json.Key("kernel");
-  json.String(info.kernel);
-  json.Key("shape");
-  json.String(info.shape.ToString());
-  json.Key("gflop");
-  json.Number(info.flops / 1e9);
-  json.Key("bytes");
-  json.Integer(static_cast<int64_t>(info.bytes));
+  json.Field("kernel", info.kernel);
+  json.Field("shape", info.shape.ToString());
+  json.Field("gflop", info.flops / 1e9);
+  json.Field("bytes", info.bytes);
 }
 
 }  // namespace
