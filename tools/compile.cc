@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/listed.h"
 #include "base/suggest.h"
 #include "compiler/compiler.h"
 #include "crema/error.h"
@@ -46,11 +47,8 @@ void CheckFlags(const CommandLine& line) {
 int ListLayers() {
   for (const LayerType* type : LayerTypes()) {
     std::string text = type->name;
-    for (size_t i = 0; i < type->reads.size(); ++i) {
-      if (i == 0) text.resize(std::max<size_t>(text.size() + 2, 26), ' ');
-      text += (i ? ", " : "") + type->reads[i];
-    }
-    std::cout << text << "\n";
+    if (!type->reads.empty()) text.resize(std::max<size_t>(text.size() + 2, 26), ' ');
+    std::cout << text << Listed(type->reads, {.most = kAllNames}) << "\n";
   }
   return kExitSuccess;
 }

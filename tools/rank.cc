@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/compute_threads.h"
+#include "base/listed.h"
 #include "base/log.h"
 #include "crema/error.h"
 #include "device/gpu.h"
@@ -74,8 +75,7 @@ void ChooseThreads(const Processes& processes) {
 
 std::string RanksText(const Processes& processes, const std::vector<int>& ranks) {
   if (ranks.size() == static_cast<size_t>(processes.ranks())) return "";
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  std::string text = (ranks.size() == 1 ? "rank " : "ranks ") + Listed(ranks, {.most = kAllNames});
   text += " of " + std::to_string(processes.ranks());
   if (ranks.size() == 1) text += ", on machine \"" + processes.machines()[static_cast<size_t>(ranks[0])] + "\"";
   return text;

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "base/listed.h"
 #include "crema/error.h"
 #include "crema/files.h"
 #include "graph/batch_norm_modes.h"
@@ -30,10 +31,7 @@ namespace {
 
 // "layer "a"", or "layers "a", "b" and 3 more".
 std::string Layers(const std::vector<std::string>& names) {
-  constexpr size_t kNamed = 3;
-  std::string text = names.size() == 1 ? "layer " : "layers ";
-  for (size_t i = 0; i < std::min(names.size(), kNamed); ++i) text += (i == 0 ? "\"" : ", \"") + names[i] + "\"";
-  return names.size() <= kNamed ? text : text + " and " + std::to_string(names.size() - kNamed) + " more";
+  return (names.size() == 1 ? "layer " : "layers ") + Listed(names, {.most = 3, .quoted = true});
 }
 
 // Statistics that nobody has put there are missing then.

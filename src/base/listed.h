@@ -1,7 +1,8 @@
-// Names in messages, however many there are.
+// Names or numbers in messages, however many there are.
 #ifndef CREMA_BASE_LISTED_H_
 #define CREMA_BASE_LISTED_H_
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -26,10 +27,14 @@ std::string Listed(const Names& names, const ListOptions& options = {}) {
   const char* quote = options.quoted ? "\"" : "";
   std::string text;
   size_t told = 0;
-  for (const std::string_view name : names) {
+  for (const auto& name : names) {
     if (told == options.most) return text + " and " + std::to_string(count - told) + " more";
     if (told > 0) text += told + 1 == count ? options.last : ", ";
-    text.append(quote).append(name).append(quote);
+    if constexpr (std::integral<std::ranges::range_value_t<Names>>) {
+      text += std::to_string(name);
+    } else {
+      text.append(quote).append(std::string_view(name)).append(quote);
+    }
     ++told;
   }
   return text;

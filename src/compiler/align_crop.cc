@@ -5,8 +5,10 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <string>
 
+#include "base/listed.h"
 #include "compiler/compiler.h"
 
 namespace crema {
@@ -81,12 +83,8 @@ struct Alignment {
 };
 
 std::string EndsOf(const Graph& graph, const Ways& ways) {
-  std::string names;
-  for (const int end : ways.ends) {
-    const Node& node = graph.nodes[end];
-    names += (names.empty() ? "" : ", ") + Quoted(node.name()) + " (" + node.type->name + ")";
-  }
-  return names;
+  const auto name = [&](int end) { return Quoted(graph.nodes[end].name()) + " (" + graph.nodes[end].type->name + ")"; };
+  return Listed(ways.ends | std::views::transform(name), {.most = kAllNames});
 }
 
 std::string NumberText(double value) {
@@ -130,12 +128,6 @@ Alignment Align(const Graph& graph, int whole, int wanted, bool through_all) {
   return found;
 }
 
-std::string ListOf(const std::vector<int64_t>& offsets) {
-  std::string text;
-  for (const int64_t offset : offsets) text += (text.empty() ? "" : ", ") + std::to_string(offset);
-  return "[" + text + "]";
-}
-
 }  // namespace
 
 bool AlignCrop(Compilation& c, const Node& node) {
@@ -169,7 +161,7 @@ bool AlignCrop(Compilation& c, const Node& node) {
   c.diagnostics.Warning(
       c.Where(node, "type"),
       "layer \"" + node.name() + "\" (Crop): cuts from offset 0 on, but by the layers between them " +
-          Quoted(c.net.graph.values[node.bottoms[1]].name) + " begins at " + ListOf(found.offsets) + " of " +
+          Quoted(c.net.graph.values[node.bottoms[1]].name) + " begins at [" + Listed(found.offsets) + "] of " +
           Quoted(c.net.graph.values[node.bottoms[0]].name) +
           ", which is where Caffe's branch \"future\" and HED cut; write crop_param { auto: true } for that, or "
           "offset: 0");

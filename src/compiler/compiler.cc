@@ -1,7 +1,9 @@
 #include "compiler/compiler.h"
 
 #include <algorithm>
+#include <string_view>
 
+#include "base/listed.h"
 #include "base/stopwatch.h"
 
 namespace crema {
@@ -33,14 +35,14 @@ bool Skipped(const Pass& pass, const NetOptions& options) {
 
 void CheckSkipped(const NetOptions& options) {
   for (const std::string& name : options.skip_passes) {
-    std::string optional;
-    bool found = false;
+    std::vector<std::string_view> optional;
     for (const Pass& pass : Passes()) {
-      if (!pass.optional) continue;
-      found |= name == pass.name;
-      optional += (optional.empty() ? "" : ", ") + std::string(pass.name);
+      if (pass.optional) optional.push_back(pass.name);
     }
-    if (!found) throw UserError("there is no pass \"" + name + "\" that can be skipped; these can: " + optional);
+    if (std::find(optional.begin(), optional.end(), name) == optional.end()) {
+      throw UserError("there is no pass \"" + name +
+                      "\" that can be skipped; these can: " + Listed(optional, {.most = kAllNames}));
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "base/listed.h"
 #include "base/paths.h"
 #include "base/suggest.h"
 #include "compiler/compiler.h"
@@ -101,9 +102,7 @@ void CheckOverridesAreUsed(Compilation& c) {
       c.net.assumed_shapes.emplace_back(name, shape);
     } else {
       std::string remedy = DidYouMean(name, blobs);
-      if (remedy.empty()) {
-        for (const std::string& blob : blobs) remedy += (remedy.empty() ? "; they make " : ", ") + blob;
-      }
+      if (remedy.empty() && !blobs.empty()) remedy = "; they make " + Listed(blobs, {.most = kAllNames});
       c.diagnostics.Error(
           {}, "--shape=" + name + "=...: no data layer of this phase makes a blob \"" + name + "\"" + remedy);
     }

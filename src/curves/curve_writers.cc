@@ -3,8 +3,10 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <ranges>
 
 #include "base/atomic_file.h"
+#include "base/listed.h"
 #include "base/number_text.h"
 #include "crema/error.h"
 #include "curves/event_folder.h"
@@ -26,8 +28,7 @@ std::string Written(double value) {
 }  // namespace
 
 std::string CurvesHtml(const std::vector<TrainingRun>& runs, const CurveOptions& options) {
-  std::string title;
-  for (const TrainingRun& run : runs) title += (title.empty() ? "" : ", ") + run.name;
+  const std::string title = Listed(runs | std::views::transform(&TrainingRun::name), {.most = kAllNames});
   return "<!DOCTYPE html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n" +
          std::string(options.reload ? "<meta http-equiv=\"refresh\" content=\"3\">\n" : "") + "<title>" +
          XmlEscaped(title) + "</title>\n</head>\n<body>\n" + CurvesSvg(runs, options) + "</body>\n</html>\n";

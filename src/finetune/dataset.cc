@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/input_file.h"
+#include "base/listed.h"
 #include "base/progress_line.h"
 #include "crema/error.h"
 #include "data/databases/annotated_record.h"
@@ -176,20 +177,19 @@ void CheckLargest(const Classes& classes, const RecordSource& source, int64_t tr
 }
 
 void WarnOfUntrained(const Classes& train, const Classes& validation, Dataset* dataset) {
-  std::string untrained;
-  int count = 0;
+  std::vector<std::string> untrained;
   int64_t judged = 0;
   for (int label = 0; label < static_cast<int>(dataset->labels.size()); ++label) {
     if (train.counts.count(label) > 0) continue;
-    if (++count <= 5) untrained += (count > 1 ? ", " : "") + dataset->labels[static_cast<size_t>(label)];
+    untrained.push_back(dataset->labels[static_cast<size_t>(label)]);
     const auto found = validation.counts.find(label);
     if (found != validation.counts.end()) judged += found->second;
   }
-  if (count == 0) return;
+  if (untrained.empty()) return;
   dataset->warnings.Warning(
       {dataset->train_path, 0, 0},
-      "has no record of " + std::to_string(count) + " of " + std::to_string(dataset->labels.size()) + " classes (" +
-          untrained + (count > 5 ? ", ..." : "") + ")" +
+      "has no record of " + std::to_string(untrained.size()) + " of " + std::to_string(dataset->labels.size()) +
+          " classes (" + Listed(untrained, {.most = 5}) + ")" +
           (judged > 0 ? ", which " + std::to_string(judged) + " of those to validate with have" : ""));
 }
 

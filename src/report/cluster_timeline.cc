@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "base/listed.h"
 #include "base/write_all.h"
 #include "crema/error.h"
 
@@ -176,9 +177,7 @@ void ClusterTimeline::NameTracks(const WorkerInRound& worker, bool has_values) {
       std::find(place.names.begin(), place.names.end(), worker.name) == place.names.end()) {
     if (place.names.empty()) writer_.SortIndex(track, track);
     place.names.push_back(place.names.size() < kMostNames ? worker.name : "...");
-    std::string all;
-    for (const std::string& name : place.names) all += (all.empty() ? "" : ", ") + name;
-    writer_.Name("thread_name", track, number + all);
+    writer_.Name("thread_name", track, number + Listed(place.names));
   }
   if (!has_values || std::exchange(place.has_values, true)) return;
   writer_.Name("thread_name", track + 1, number + "values under way");

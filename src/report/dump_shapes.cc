@@ -1,4 +1,7 @@
+#include <ranges>
+
 #include "base/byte_size.h"
+#include "base/listed.h"
 #include "base/number_text.h"
 #include "base/text_table.h"
 #include "report/dump.h"
@@ -8,12 +11,8 @@ namespace crema {
 namespace {
 
 std::string Tops(const Graph& graph, const Node& node) {
-  std::string text;
-  for (int v : node.tops) {
-    const Value& value = graph.values[v];
-    text += (text.empty() ? "" : ", ") + value.name + " " + value.spec.shape.ToString();
-  }
-  return text;
+  const auto top = [&](int v) { return graph.values[v].name + " " + graph.values[v].spec.shape.ToString(); };
+  return Listed(node.tops | std::views::transform(top), {.most = kAllNames});
 }
 
 // Those that are its own, so that the rows add up to the total.

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <ranges>
 #include <string_view>
 #include <vector>
 
+#include "base/listed.h"
 #include "base/number_text.h"
 #include "base/suggest.h"
 #include "base/trimmed.h"
@@ -169,12 +171,9 @@ std::vector<Entry> EntriesInOrder(std::string_view text, const BuiltIn& built_in
     entries.push_back({built_in.fields[i].first, NumbersIn(pieces[i])});
   }
   if (pieces.size() >= built_in.least && pieces.size() <= built_in.fields.size()) return entries;
-  std::string names;
-  for (size_t i = 0; i < built_in.fields.size(); ++i) {
-    names += (i == 0 ? "" : ", ") + built_in.fields[i].first;
-  }
   *problem = "it has " + std::to_string(pieces.size()) + " number(s), but " + std::string(built_in.layer) + " takes " +
-             std::to_string(built_in.least) + " or " + std::to_string(built_in.fields.size()) + ": " + names;
+             std::to_string(built_in.least) + " or " + std::to_string(built_in.fields.size()) + ": " +
+             Listed(built_in.fields | std::views::keys, {.most = kAllNames});
   return {};
 }
 
@@ -208,15 +207,15 @@ void Upgrade(const BuiltIn& built_in, const Location& where, LayerParameter* lay
 // Null where the module is not known. A class that a known module does not have is a mistake.
 const BuiltIn* BuiltInOf(const PythonParameter& param, const std::string& name, const Location& where,
                          Diagnostics* diagnostics) {
-  std::string others;
+  std::vector<std::string_view> others;
   for (const BuiltIn& built_in : BuiltIns()) {
     if (param.module() != built_in.module) continue;
     if (built_in.layer.empty() || param.layer() == built_in.layer) return &built_in;
-    others += (others.empty() ? "" : " and ") + std::string(built_in.layer);
+    others.push_back(built_in.layer);
   }
   if (!others.empty()) {
     diagnostics->Error(where, "layer \"" + name + "\": " + param.module() + " has no layer \"" + param.layer() +
-                                  "\"; it has " + others);
+                                  "\"; it has " + Listed(others, {.last = " and "}));
   }
   return nullptr;
 }

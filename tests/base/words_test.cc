@@ -25,6 +25,7 @@ TEST(Listed, TellsTwentyNamesAndHowManyMoreThereAre) {
   EXPECT_EQ(Listed(names, {.most = 2, .quoted = true}), "\"0\", \"1\" and 18 more");
   EXPECT_EQ(Listed(std::vector<std::string>{"a", "b", "c"}, {.last = " or "}), "a, b or c");
   EXPECT_EQ(Listed(std::vector<std::string>{"a", "b", "c"}, {.most = 2, .last = " or "}), "a, b and 1 more");
+  EXPECT_EQ(Listed(std::vector<int>{1, -2, 3}, {.most = 2, .quoted = true}), "1, -2 and 1 more");
   EXPECT_TRUE(Listed(std::vector<std::string>(1000, "x"), {.most = kAllNames}).ends_with(", x, x"));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/listed.h"
 #include "crema/solver.pb.h"
 
 namespace crema {
@@ -64,9 +65,7 @@ std::string ChangedTerms(const Welcome& before, const Welcome& now) {
   if (before.seed() != now.seed()) changed.push_back("seed");
   AddData(before.data(), now.data(), "data", &changed);
   AddData(before.test_data(), now.test_data(), "test data", &changed);
-  std::string text;
-  for (const std::string& word : changed) text += (text.empty() ? "" : ", ") + word;
-  return text;
+  return Listed(changed, {.most = kAllNames});
 }
 
 }  // namespace crema

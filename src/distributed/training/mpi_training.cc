@@ -2,7 +2,9 @@
 
 #include <span>
 #include <sstream>
+#include <string_view>
 
+#include "base/listed.h"
 #include "compiler/selection.h"
 #include "crema/error.h"
 #include "distributed/journal/digest.h"
@@ -69,16 +71,16 @@ std::vector<Diagnostic> CheckMpi(const SolverFile& file) {
   }
   std::vector<const google::protobuf::FieldDescriptor*> set;
   settings.GetReflection()->ListFields(settings, &set);
-  std::string ignored;
+  std::vector<std::string_view> ignored;
   for (const auto* field : set) {
-    if (field->name() == "mode" || field->name() == "engine") continue;
-    ignored += (ignored.empty() ? "" : ", ") + std::string(field->name());
+    if (field->name() != "mode" && field->name() != "engine") ignored.push_back(field->name());
   }
   if (ignored.empty()) return {};
   Diagnostic warning;
   warning.severity = Diagnostic::Severity::kWarning;
   warning.where = At(file);
-  warning.message = "distributed: no effect with engine: MPI, where the launcher says who takes part: " + ignored;
+  warning.message = "distributed: no effect with engine: MPI, where the launcher says who takes part: " +
+                    Listed(ignored, {.most = kAllNames});
   return {warning};
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/crc32.h"
+#include "base/listed.h"
 #include "graph/program.h"
 #include "solver/solver_impl.h"
 
@@ -123,11 +124,11 @@ void Solver::Impl::CompareRanks() {
   for (int h = 0; h < updater->histories(); ++h) add(updater->history(h));
   const std::vector<std::string> digests = options.processes->Gather(digest.text());
   if (AllSame(digests)) return;
-  std::string others;
+  std::vector<size_t> others;
   for (size_t r = 1; r < digests.size(); ++r) {
-    if (digests[r] != digests[0]) others += (others.empty() ? "" : ", ") + std::to_string(r);
+    if (digests[r] != digests[0]) others.push_back(r);
   }
-  Warn({}, "the parameters of rank " + others +
+  Warn({}, "the parameters of rank " + Listed(others, {.most = kAllNames}) +
                " were not those of rank 0 in every bit, and are replaced by them: the processors are of different "
                "kinds, or the sums of this MPI are not the same in all ranks");
   ShareState(false);
