@@ -5,18 +5,13 @@
 #include "base/number_text.h"
 #include "crema/error.h"
 #include "schema/blob_numbers.h"
+#include "schema/blob_shape.h"
 
 namespace crema::darknet {
 
 namespace {
 
 constexpr int64_t kMostBytes = int64_t{2000} << 20;  // protobuf's files end at 2 GB
-
-int64_t CountOf(const BlobProto& blob) {
-  int64_t count = 1;
-  for (const int64_t extent : blob.shape().dim()) count *= extent;
-  return count;
-}
 
 // What has `rows` of `columns` gets columns as rows.
 void Transpose(int64_t rows, int64_t columns, float* values) {
@@ -55,7 +50,7 @@ void WeightsPlan::BeginSection(const std::string& name, const std::string& what)
 
 void WeightsPlan::Take(int layer, int blob, const NumberOrder& order) {
   sections_.back().blobs.push_back({layer, blob, order});
-  sections_.back().bytes += CountOf(*BlobOf(layer, blob)) * static_cast<int64_t>(sizeof(float));
+  sections_.back().bytes += ShapeOf(*BlobOf(layer, blob)).count() * static_cast<int64_t>(sizeof(float));
 }
 
 size_t WeightsPlan::CountSections(const WeightsFile& file) const {
@@ -85,7 +80,7 @@ size_t WeightsPlan::CountSections(const WeightsFile& file) const {
 void WeightsPlan::ReadSection(const Section& section, WeightsFile* file) {
   for (const Blob& blob : section.blobs) {
     BlobProto* proto = BlobOf(blob.layer, blob.number);
-    const int64_t count = CountOf(*proto);
+    const int64_t count = ShapeOf(*proto).count();
     float* values = MakeNumbers(proto->mutable_data(), count);
     file->Read(count, values);
     if (blob.order.transposable && file->transposed()) {

@@ -9,6 +9,7 @@
 #include "compiler/selection.h"
 #include "crema/error.h"
 #include "inference/image_runner.h"
+#include "schema/blob_shape.h"
 
 namespace crema {
 
@@ -32,7 +33,7 @@ std::vector<std::string> InputsOf(const NetParameter& net, const NetState& state
       const BlobShape* shape =
           shapes.empty() ? nullptr : &shapes.Get(shapes.size() == 1 ? 0 : std::min(i, shapes.size() - 1));
       inputs.push_back(layer.top(i));
-      if (shape) inputs.back() += " " + Shape({shape->dim().begin(), shape->dim().end()}).ToString();
+      if (shape) inputs.back() += " " + ShapeOf(*shape).ToString();
     }
   }
   return inputs;

@@ -94,12 +94,6 @@ uint64_t Elements(const Shape& shape) {
   return count;
 }
 
-std::string ShapeText(const Shape& shape) {
-  std::string text;
-  for (int64_t extent : shape.dims()) text += (text.empty() ? "" : "x") + std::to_string(extent);
-  return text.empty() ? "scalar" : text;
-}
-
 }  // namespace
 
 LayerWeights::Blob ReadBlob(WireReader* reader, uint64_t end) {
@@ -146,7 +140,7 @@ LayerWeights::Blob ReadBlob(WireReader* reader, uint64_t end) {
   if (blob.data.size() != expected) {
     std::string message = "holds " + std::to_string(blob.data.size()) + " values, but ";
     message += has_shape || blob.legacy_shape
-                   ? "its shape " + ShapeText(blob.shape) + " needs " + std::to_string(expected)
+                   ? "its shape " + blob.shape.ToString() + " needs " + std::to_string(expected)
                    : "has no shape";
     throw BlobError(message);
   }

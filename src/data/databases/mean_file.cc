@@ -13,6 +13,7 @@
 #include "base/input_file.h"
 #include "crema/blob.pb.h"
 #include "crema/error.h"
+#include "schema/blob_shape.h"
 #include "schema/wire_bytes.h"
 
 namespace crema {
@@ -28,13 +29,8 @@ constexpr size_t kImageAxes = 3, kVolumeAxes = 4;
 }
 
 Shape MeanShape(const std::string& path, const BlobProto& blob, size_t axes) {
-  std::vector<int64_t> dims;
-  if (blob.has_shape()) {
-    dims.assign(blob.shape().dim().begin(), blob.shape().dim().end());
-  } else {
-    dims = {blob.num(), blob.channels(), blob.height(), blob.width()};
-  }
-  const Shape whole(dims);
+  const Shape whole = ShapeOf(blob);
+  std::vector<int64_t> dims = whole.dims();
   if (dims.size() == axes + 1 && dims[0] == 1) dims.erase(dims.begin());
   if (dims.size() != axes) NoMean(path, "holds " + whole.ToString() + " values", axes);
   int64_t count = 1;

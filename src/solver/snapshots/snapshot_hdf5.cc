@@ -8,13 +8,13 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/check.h"
 #include "base/crc32.h"
 #include "base/hdf5.h"
 #include "base/input_file.h"
 #include "crema/error.h"
 #include "device/host_copies.h"
 #include "schema/blob_numbers.h"
+#include "schema/blob_shape.h"
 
 namespace crema {
 
@@ -26,11 +26,6 @@ constexpr char kAverages[] = "ema";
 
 std::string History(size_t index) { return "history/" + std::to_string(index); }
 std::string Average(size_t index) { return std::string(kAverages) + "/" + std::to_string(index); }
-
-std::vector<int64_t> ExtentsOf(const BlobProto& blob) {
-  CREMA_CHECK(blob.has_shape());
-  return {blob.shape().dim().begin(), blob.shape().dim().end()};
-}
 
 [[noreturn]] void Fail(const std::string& path, const std::string& message) {
   throw UserError(Location{path, 0, 0}, message);
@@ -115,8 +110,8 @@ void WriteHdf5Model(const std::string& path, const NetParameter& model) {
     for (int i = 0; i < layer.blobs_size(); ++i) {
       const BlobProto& blob = layer.blobs(i);
       const std::string name = "/" + layer.name() + "/" + std::to_string(i);
-      file->Write("data" + name, ExtentsOf(blob), blob.data().data());
-      if (blob.diff_size() > 0) file->Write("diff" + name, ExtentsOf(blob), blob.diff().data());
+      file->Write("data" + name, ShapeOf(blob).dims(), blob.data().data());
+      if (blob.diff_size() > 0) file->Write("diff" + name, ShapeOf(blob).dims(), blob.diff().data());
     }
   }
   file->Close();
@@ -139,7 +134,7 @@ uint32_t WriteHdf5State(const std::string& path, SolverState state, const std::v
   if (!averages.empty()) file->MakeGroup(kAverages);
   for (int i = 0; i < averages.size(); ++i) {
     const BlobProto& blob = averages[i];
-    file->Write(Average(static_cast<size_t>(i)), ExtentsOf(blob), blob.data().data());
+    file->Write(Average(static_cast<size_t>(i)), ShapeOf(blob).dims(), blob.data().data());
     crc32 = Crc32(blob.data().data(), static_cast<size_t>(blob.data_size()) * sizeof(float), crc32);
   }
   file->MakeGroup("history");

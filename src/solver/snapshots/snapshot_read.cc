@@ -10,6 +10,7 @@
 #include "base/input_file.h"
 #include "base/paths.h"
 #include "device/host_copies.h"
+#include "schema/blob_shape.h"
 #include "solver/snapshots/checksum.h"
 #include "solver/snapshots/prefix_files.h"
 #include "solver/snapshots/snapshot.h"
@@ -79,12 +80,6 @@ void CheckState(const LoadedState& loaded) {
   if (sum.crc32 != loaded.state.state_crc32()) {
     FailToRead(path, "damaged: its checksum does not fit its contents; resume from another snapshot");
   }
-}
-
-std::string ShapeText(const BlobProto& blob) {
-  Shape shape;
-  if (blob.has_shape()) return Shape({blob.shape().dim().begin(), blob.shape().dim().end()}).ToString();
-  return Shape({blob.num(), blob.channels(), blob.height(), blob.width()}).ToString();
 }
 
 }  // namespace
@@ -182,11 +177,10 @@ void RestoreHistory(const LoadedState& loaded, const std::string& solver_type,
     const bool doubles = blob.data_size() == 0 && blob.double_data_size() > 0;
     const int64_t count = doubles ? blob.double_data_size() : blob.data_size();
     // States older than BlobProto.shape pad shapes to four axes: only the count can be compared.
-    const bool same_shape = !blob.has_shape() || std::equal(blob.shape().dim().begin(), blob.shape().dim().end(),
-                                                            shape.dims().begin(), shape.dims().end());
+    const bool same_shape = !blob.has_shape() || ShapeOf(blob) == shape;
     if (!same_shape || count != shape.count()) {
-      FailToRead(loaded.state_path, "history blob " + std::to_string(i) + " has shape " + ShapeText(blob) + " and " +
-                                        std::to_string(count) + " values but the net's parameter has shape " +
+      FailToRead(loaded.state_path, "history blob " + std::to_string(i) + " has shape " + ShapeOf(blob).ToString() +
+                                        " and " + std::to_string(count) + " values but the net's parameter has shape " +
                                         shape.ToString() + "; it belongs to another net, or is damaged");
     }
     if (doubles) {
