@@ -46,21 +46,11 @@ bool IsAbsent(const std::string& path) {
 
 template <typename Bytes>
 Bytes ReadWhole(const std::string& path) {
-  if (const std::string other = OtherThanFile(path); !other.empty()) {
-    throw EnvironmentError("cannot read \"" + path + "\": it " + other);
-  }
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  if (!file) throw EnvironmentError("cannot open \"" + path + "\": " + std::strerror(errno));
   Bytes bytes;
-  size_t used = 0;
-  for (;;) {
-    bytes.resize(used + (used == 0 ? size_t{1} << 16 : used));
-    const size_t read = std::fread(bytes.data() + used, 1, bytes.size() - used, file.get());
-    used += read;
-    if (read == 0) break;
-  }
-  if (std::ferror(file.get())) throw EnvironmentError("cannot read \"" + path + "\": " + std::strerror(errno));
-  bytes.resize(used);
+  VisitFile(path, [&bytes](std::string_view part) {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+    return true;
+  });
   return bytes;
 }
 
@@ -95,9 +85,7 @@ void CheckReadableFile(const std::string& path, const std::string& kind) {
   if (const std::string other = OtherThanFile(path); !other.empty()) {
     throw UserError({path}, other + "; expected a " + kind + " file");
   }
-  if (::access(path.c_str(), R_OK) != 0) {
-    throw EnvironmentError(path + ": cannot be read: " + std::strerror(errno));
-  }
+  if (::access(path.c_str(), R_OK) != 0) FailToRead(path, errno);
 }
 
 void CheckRegularFile(const std::string& path, const std::string& kind) {
@@ -107,10 +95,30 @@ void CheckRegularFile(const std::string& path, const std::string& kind) {
   throw UserError({path}, "is a pipe; expected a " + kind + " file");
 }
 
+void FailToRead(const std::string& path, const std::string& reason) {
+  throw EnvironmentError(path + ": cannot be read: " + reason);
+}
+
+void FailToRead(const std::string& path, int error) { FailToRead(path, std::string(std::strerror(error))); }
+
+void FailToRead(const std::string& path, const std::istream& file) {
+  FailToRead(path, file.eof() ? "it ends early" : std::string(std::strerror(errno)));
+}
+
+void VisitFile(const std::string& path, const std::function<bool(std::string_view)>& visit) {
+  if (const std::string other = OtherThanFile(path); !other.empty()) FailToRead(path, "it " + other);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), std::fclose);
+  if (!file) FailToRead(path, errno);
+  std::vector<char> block(size_t{1} << 16);
+  for (;;) {
+    const size_t got = std::fread(block.data(), 1, block.size(), file.get());
+    if (std::ferror(file.get())) FailToRead(path, errno);
+    if (got == 0 || !visit({block.data(), got})) return;
+  }
+}
+
 std::vector<uint8_t> ReadFileBytes(const std::string& path) { return ReadWhole<std::vector<uint8_t>>(path); }
 
 std::string ReadFileText(const std::string& path) { return ReadWhole<std::string>(path); }
-
-std::string ReadFailure(const std::istream& file) { return file.eof() ? "it ends early" : std::strerror(errno); }
 
 }  // namespace crema

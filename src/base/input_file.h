@@ -3,8 +3,10 @@
 #define CREMA_BASE_INPUT_FILE_H_
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace crema {
@@ -28,12 +30,18 @@ void CheckReadableFile(const std::string& path, const std::string& kind);
 // The same, and UserError where it is any pipe.
 void CheckRegularFile(const std::string& path, const std::string& kind);
 
-// All bytes of a file. Throws EnvironmentError where it cannot be read.
+// Throws EnvironmentError: `path` cannot be read, and why. error: as in errno.
+[[noreturn]] void FailToRead(const std::string& path, const std::string& reason);
+[[noreturn]] void FailToRead(const std::string& path, int error);
+// What kept the last read from a stream of the file.
+[[noreturn]] void FailToRead(const std::string& path, const std::istream& file);
+
+// Hands out a file's bytes from begin to end, in parts of any size, until `visit` returns false. Throws
+// EnvironmentError where it cannot be read.
+void VisitFile(const std::string& path, const std::function<bool(std::string_view)>& visit);
+// All of them at once.
 std::vector<uint8_t> ReadFileBytes(const std::string& path);
 std::string ReadFileText(const std::string& path);
-
-// Why the last read from a stream of a file failed.
-std::string ReadFailure(const std::istream& file);
 
 }  // namespace crema
 

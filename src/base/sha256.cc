@@ -1,12 +1,8 @@
 #include "base/sha256.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
-#include <vector>
+#include <string_view>
 
-#include "crema/error.h"
+#include "base/input_file.h"
 
 namespace crema {
 
@@ -18,12 +14,11 @@ std::string Sha256::Finish() {
 }
 
 std::string Sha256OfFile(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  if (!file) throw EnvironmentError("cannot open \"" + path + "\": " + std::strerror(errno));
   Sha256 sum;
-  std::vector<char> buffer(size_t{1} << 16);
-  while (const size_t read = std::fread(buffer.data(), 1, buffer.size(), file.get())) sum.Add(buffer.data(), read);
-  if (std::ferror(file.get())) throw EnvironmentError("cannot read \"" + path + "\": " + std::strerror(errno));
+  VisitFile(path, [&sum](std::string_view part) {
+    sum.Add(part.data(), part.size());
+    return true;
+  });
   return sum.Finish();
 }
 

@@ -44,7 +44,7 @@ void WeightsFile::Read(int64_t count, float* to) { ReadBytes(count * static_cast
 void WeightsFile::ReadBytes(int64_t count, void* to) {
   CREMA_CHECK(count <= left_) << count << " of " << left_;
   file_.read(static_cast<char*>(to), count);
-  if (!file_) throw EnvironmentError("cannot read " + path_ + ": " + ReadFailure(file_));
+  if (!file_) FailToRead(path_, file_);
   left_ -= count;
 }
 

@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/input_file.h"
 #include "base/listed.h"
 #include "base/suggest.h"
 #include "crema/error.h"
@@ -210,9 +211,9 @@ class OpenFile {
     const std::string reason = LastError();
     if (H5Fis_hdf5(path.c_str()) <= 0) throw UserError({path}, "is not an HDF5 file");
     if (reason.find("unable to lock") != std::string::npos) {
-      throw EnvironmentError("cannot read " + path + ": " + reason +
-                             "; another program has it open for writing: wait for it, or end it (where the file "
-                             "system cannot lock, set HDF5_USE_FILE_LOCKING=FALSE)");
+      FailToRead(path, reason +
+                           "; another program has it open for writing: wait for it, or end it (where the file "
+                           "system cannot lock, set HDF5_USE_FILE_LOCKING=FALSE)");
     }
     throw UserError({path}, "is cut short or damaged: " + reason + "; was it copied or downloaded in full?");
   }

@@ -104,7 +104,7 @@ std::string ExternalBytes(const TensorProto& tensor, const std::string& folder, 
   std::ifstream file(path, std::ios::binary);
   file.seekg(offset);
   file.read(data.data(), length);
-  if (!file) throw EnvironmentError("cannot read " + path.string() + ": " + ReadFailure(file));
+  if (!file) FailToRead(path.string(), file);
   return data;
 }
 

@@ -4,12 +4,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "base/check.h"
 #include "base/input_file.h"
@@ -27,20 +24,16 @@ constexpr size_t kMostOfPipe = 1'000'000'000;
 
 std::string ReadTextFile(const std::string& path, const std::string& kind) {
   CheckReadableFile(path, kind);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw EnvironmentError(path + ": cannot be opened: " + std::strerror(errno));
   std::error_code ignored;
   const bool ends = std::filesystem::is_regular_file(path, ignored);
   std::string text;
-  std::vector<char> block(1 << 16);
-  while (file) {
-    file.read(block.data(), static_cast<std::streamsize>(block.size()));
-    text.append(block.data(), static_cast<size_t>(file.gcount()));
+  VisitFile(path, [&](std::string_view part) {
+    text += part;
     if (!ends && text.size() > kMostOfPipe) {
       throw UserError({path}, "has more than 1 GB, and may never end; expected a " + kind + " file");
     }
-  }
-  if (file.bad()) throw EnvironmentError(path + ": cannot be read: " + std::strerror(errno));
+    return true;
+  });
   return text;
 }
 

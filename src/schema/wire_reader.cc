@@ -26,7 +26,7 @@ constexpr int kMostNestedGroups = 100;
 WireReader::WireReader(const std::string& path, const std::string& kind) : path_(path), buffer_(kBuffer) {
   CheckRegularFile(path, kind);
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0) throw EnvironmentError(path + ": cannot be opened: " + std::strerror(errno));
+  if (fd_ < 0) FailToRead(path, errno);
   struct stat status = {};
   ::fstat(fd_, &status);
   size_ = static_cast<uint64_t>(status.st_size);
@@ -56,7 +56,7 @@ void WireReader::ReadAt(uint64_t position, void* to, uint64_t count) {
   while (count > 0) {
     const ssize_t got = ::pread(fd_, out, std::min<uint64_t>(count, 1u << 30), static_cast<off_t>(position));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw EnvironmentError(path_ + ": cannot be read: " + std::strerror(errno));
+    if (got < 0) FailToRead(path_, errno);
     if (got == 0) throw EnvironmentError(path_ + ": became shorter while it was read");
     out += got;
     position += got;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "base/input_file.h"
 #include "base/paths.h"
 #include "base/sha256.h"
 #include "crema/error.h"
@@ -61,8 +62,9 @@ std::string PathOf(const std::string& url) {
 std::string CopyPart(const std::string& url, const std::string& part) {
   const std::string from = PathOf(url);
   if (from.empty()) return "names another machine; expected file:///path";
+  if (const std::string other = OtherThanFile(from); !other.empty()) return other;
   std::ifstream in(from, std::ios::binary);
-  if (!in || fs::is_directory(from)) return "cannot be opened";
+  if (!in) return std::string("cannot be read: ") + std::strerror(errno);
   std::error_code error;
   uint64_t have = fs::exists(part, error) ? fs::file_size(part, error) : 0;
   if (have > fs::file_size(from, error)) have = 0;
@@ -74,7 +76,7 @@ std::string CopyPart(const std::string& url, const std::string& part) {
   }
   out.flush();
   if (!out) throw EnvironmentError("cannot write \"" + part + "\": " + std::strerror(errno));
-  return in.bad() ? "cannot be read" : "";
+  return in.bad() ? std::string("cannot be read: ") + std::strerror(errno) : "";
 }
 
 struct CurlResult {

@@ -1,14 +1,13 @@
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "base/atomic_file.h"
+#include "base/input_file.h"
 #include "base/paths.h"
 #include "crema/error.h"
 #include "schema/text_file.h"
@@ -98,17 +97,11 @@ void FindPaths(const std::string& file, const std::string& text, ModelCopy* copy
 }
 
 void CopyFile(const fs::path& from, const std::string& to) {
-  std::ifstream stream(from, std::ios::binary);
-  const auto check = [&](bool failed) {
-    if (failed) throw EnvironmentError("cannot read \"" + from.string() + "\": " + std::strerror(errno));
-  };
-  check(!stream);
   AtomicFile file(to);
-  std::vector<char> block(1 << 20);
-  while (stream.read(block.data(), static_cast<std::streamsize>(block.size())) || stream.gcount() > 0) {
-    file.Write(block.data(), static_cast<size_t>(stream.gcount()));
-  }
-  check(stream.bad());
+  VisitFile(from.string(), [&file](std::string_view part) {
+    file.Write(part.data(), part.size());
+    return true;
+  });
   file.Commit();
 }
 

@@ -61,7 +61,7 @@ TEST(Weights, OfAFileThatGetsShorterEndEarly) {
   std::vector<float> numbers(1 << 13);
   file.Read(1 << 12, numbers.data());
   EXPECT_EQ(ThrownBy<EnvironmentError>([&] { file.Read(1 << 13, numbers.data()); }),
-            "cannot read " + path + ": it ends early");
+            path + ": cannot be read: it ends early");
 }
 
 TEST(Weights, OfConnectedSectionsStandBeforeTheNormalisation) {

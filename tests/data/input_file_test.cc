@@ -127,9 +127,9 @@ TEST(InputFile, NamedPipesAreNotWaitedFor) {
 // Nothing is at the address at which a process's memory begins.
 TEST(InputFile, WhatKeptOneFromBeingReadIsSaid) {
   EXPECT_EQ(ThrownBy<EnvironmentError>([] { ReadMean("/proc/self/mem"); }),
-            "cannot read mean file \"/proc/self/mem\": Input/output error");
+            "/proc/self/mem: cannot be read: Input/output error");
   EXPECT_EQ(ThrownBy<EnvironmentError>([] { ReadFileText("/proc/self/mem"); }),
-            "cannot read \"/proc/self/mem\": Input/output error");
+            "/proc/self/mem: cannot be read: Input/output error");
 }
 
 TEST(InputFile, FoldersAreNamed) {

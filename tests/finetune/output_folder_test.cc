@@ -41,7 +41,7 @@ TEST_F(OutputFolder, WeightsThatCannotBeReadAreNotTheSame) {
   for (const char* place : {"a/w.caffemodel", "b/w.caffemodel"}) fs::create_directories(folder_ / place);
   Write(folder_ / "a/w.caffemodel");
   EXPECT_EQ(ThrownBy<EnvironmentError>([&] { Write(folder_ / "b/w.caffemodel"); }),
-            "cannot read \"" + (folder_ / "a/w.caffemodel") + "\": Is a directory");
+            (folder_ / "a/w.caffemodel") + ": cannot be read: it is a folder");
 }
 
 }  // namespace

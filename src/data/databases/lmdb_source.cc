@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/input_file.h"
 #include "base/log.h"
 #include "base/once.h"
 #include "base/printable.h"
@@ -225,9 +226,10 @@ Environment::Environment(const std::string& folder) : folder_(folder) {
       }
     }
     if (status > 0) {
-      throw EnvironmentError(
-          "cannot read database \"" + folder_ + "\": " + mdb_strerror(status) +
-          (status == ENOMEM ? "; it is mapped into memory: is there a limit on addresses (ulimit -v)?" : ""));
+      FailToRead(
+          folder_,
+          std::string(mdb_strerror(status)) +
+              (status == ENOMEM ? "; it is mapped into memory: is there a limit on addresses (ulimit -v)?" : ""));
     }
     if (status == MDB_INVALID || status == MDB_VERSION_MISMATCH || status == MDB_CORRUPTED) {
       throw UserError("\"" + folder_ + "/data.mdb\" is not an LMDB file that can be read: " + mdb_strerror(status) +

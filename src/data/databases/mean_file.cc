@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 
 #include "base/atomic_file.h"
 #include "base/check.h"
@@ -50,13 +49,8 @@ MeanImage Read(const std::string& path, size_t axes) {
                     "per channel instead");
   }
   ExpectFile(path, "a mean file");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw EnvironmentError("cannot open mean file \"" + path + "\": " + std::strerror(errno));
   BlobProto blob;
-  if (!blob.ParseFromIstream(&in)) {
-    if (in.bad()) throw EnvironmentError("cannot read mean file \"" + path + "\": " + std::strerror(errno));
-    NoMean(path, "is not a binary BlobProto", axes);
-  }
+  if (!blob.ParseFromString(ReadFileText(path))) NoMean(path, "is not a binary BlobProto", axes);
   MeanImage mean;
   mean.shape = MeanShape(path, blob, axes);
   if (blob.data_size() > 0) {

@@ -38,7 +38,7 @@ const char* ElementName(uint32_t code) {
 IdxReader::IdxReader(const std::string& path, int axes, const std::string& what) : path_(path), what_(what) {
   ExpectFile(path, "the IDX file with the " + what);
   file_.reset(gzopen(path.c_str(), "rb"));
-  if (!file_) throw EnvironmentError("cannot open \"" + path + "\": " + std::strerror(errno));
+  if (!file_) FailToRead(path, errno);
   gzbuffer(file_.get(), 1 << 18);
 
   const uint32_t magic = ReadNumber();
@@ -84,7 +84,7 @@ size_t IdxReader::ReadBytes(void* to, size_t bytes) {
   const char* message = gzerror(file_.get(), &error);
   cut_short_ |= error == Z_BUF_ERROR;
   if (got >= 0 && static_cast<size_t>(got) == bytes) return bytes;
-  if (error == Z_ERRNO) throw EnvironmentError("cannot read \"" + path_ + "\": " + std::strerror(errno));
+  if (error == Z_ERRNO) FailToRead(path_, errno);
   if (error != Z_OK && error != Z_BUF_ERROR && error != Z_STREAM_END) {
     Fail(std::string("is damaged: ") + message + "; copy or download it again");
   }

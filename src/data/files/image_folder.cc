@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/input_file.h"
 #include "base/lower_case.h"
 #include "base/paths.h"
 #include "crema/error.h"
@@ -21,10 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 bool Hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
-
-[[noreturn]] void CannotRead(const fs::filesystem_error& error) {
-  throw EnvironmentError("cannot read the folder \"" + error.path1().string() + "\": " + error.code().message());
-}
 
 // `around`: the folders that lead to this one, and this one last.
 void AddImages(const std::string& prefix, std::vector<fs::path>* around, std::vector<std::string>* paths,
@@ -109,7 +106,7 @@ std::vector<std::string> ImagesBelow(const std::string& folder, size_t* skipped)
   try {
     AddImages("", &around, &paths, skipped);
   } catch (const fs::filesystem_error& error) {
-    CannotRead(error);
+    FailToRead(error.path1().string(), error.code().message());
   }
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -131,7 +128,7 @@ ImageList ListImageFolder(const std::string& folder, LeftOut* left_out) {
       }
     }
   } catch (const fs::filesystem_error& error) {
-    CannotRead(error);
+    FailToRead(error.path1().string(), error.code().message());
   }
   SortClasses(&list.labels);
   std::sort(left_out->loose.begin(), left_out->loose.end());

@@ -20,7 +20,7 @@ constexpr size_t kBlock = 1 << 18;
 TextFile::TextFile(const std::string& path, std::string what) : path_(path), what_(std::move(what)) {
   ExpectFile(path, what_);
   file_.reset(gzopen(path.c_str(), "rb"));
-  if (!file_) throw EnvironmentError("cannot open \"" + path + "\", " + what_ + ": " + std::strerror(errno));
+  if (!file_) FailToRead(path, errno);
   gzbuffer(file_.get(), kBlock);
 }
 
@@ -31,7 +31,7 @@ bool TextFile::Fill(std::string* text) {
   text->resize(before + static_cast<size_t>(got < 0 ? 0 : got));
   int error = Z_OK;
   const char* message = gzerror(file_.get(), &error);
-  if (error == Z_ERRNO) throw EnvironmentError("cannot read \"" + path_ + "\": " + std::strerror(errno));
+  if (error == Z_ERRNO) FailToRead(path_, errno);
   // Z_BUF_ERROR: the compressed file ends early.
   if (error != Z_OK && error != Z_STREAM_END) {
     throw UserError("\"" + path_ + "\" is damaged: " + message + "; copy or download it again");

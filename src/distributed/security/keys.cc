@@ -52,9 +52,7 @@ class OpenFile {
     fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd_ >= 0) return;
     const int error = errno;
-    if (error != ENOENT && error != ENOTDIR) {
-      throw EnvironmentError(path + ": cannot be read: " + std::strerror(error));
-    }
+    if (error != ENOENT && error != ENOTDIR) FailToRead(path, error);
     std::error_code ignored;
     if (std::filesystem::is_symlink(path, ignored)) {
       throw UserError(Location{path}, "is a link to a file that is not there; remove it, or put the key file there");
@@ -134,7 +132,7 @@ Keys Read(const std::string& path, const std::string& remedy, mode_t* others) {
   if (path.empty()) throw UserError("the path of a key file is empty");
   const OpenFile file(path, remedy);
   struct stat status;
-  if (fstat(file.fd(), &status) != 0) throw EnvironmentError(path + ": cannot be read: " + std::strerror(errno));
+  if (fstat(file.fd(), &status) != 0) FailToRead(path, errno);
   if (!S_ISREG(status.st_mode)) {
     throw UserError(Location{path}, S_ISDIR(status.st_mode) ? "is a directory; give a key file"
                                                             : "is not a regular file; give a key file");
@@ -145,7 +143,7 @@ Keys Read(const std::string& path, const std::string& remedy, mode_t* others) {
   while (bytes < sizeof(text.data)) {
     const ssize_t got = read(file.fd(), text.data + bytes, sizeof(text.data) - bytes);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw EnvironmentError(path + ": cannot be read: " + std::strerror(errno));
+    if (got < 0) FailToRead(path, errno);
     if (got == 0) break;
     bytes += static_cast<size_t>(got);
   }

@@ -21,19 +21,17 @@ namespace crema {
 
 namespace {
 
-[[noreturn]] void FailToRead(const std::string& path, const std::string& message) {
+[[noreturn]] void Refuse(const std::string& path, const std::string& message) {
   throw UserError(Location{path, 0, 0}, message);
 }
 
 bool Parse(const std::string& path, google::protobuf::MessageLite* message) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw EnvironmentError("cannot read " + path + ": " + std::strerror(errno));
+  if (fd < 0) FailToRead(path, errno);
   google::protobuf::io::FileInputStream stream(fd, 1 << 20);
   stream.SetCloseOnDelete(true);
   const bool parsed = message->ParseFromZeroCopyStream(&stream);
-  if (stream.GetErrno() != 0) {
-    throw EnvironmentError("cannot read " + path + ": " + std::strerror(stream.GetErrno()));
-  }
+  if (stream.GetErrno() != 0) FailToRead(path, stream.GetErrno());
   return parsed;
 }
 
@@ -49,36 +47,35 @@ std::string StateBeside(const std::string& model) {
   NetParameter net;
   if (path.ends_with(".caffemodel") || (Parse(path, &net) && (net.layer_size() > 0 || net.layers_size() > 0))) {
     const std::string state = StateBeside(path);
-    FailToRead(path,
-               "these are the weights of a net, not a snapshot of training; " +
-                   (state.empty() ? "start a new training from them with --weights, or give the .solverstate"
-                                  : "resume from " + state + ", or start a new training from them with --weights"));
+    Refuse(path, "these are the weights of a net, not a snapshot of training; " +
+                     (state.empty() ? "start a new training from them with --weights, or give the .solverstate"
+                                    : "resume from " + state + ", or start a new training from them with --weights"));
   }
-  FailToRead(path, "not a .solverstate, or damaged; give the <prefix>_iter_N.solverstate that training wrote");
+  Refuse(path, "not a .solverstate, or damaged; give the <prefix>_iter_N.solverstate that training wrote");
 }
 
 void CheckModel(const LoadedState& loaded) {
   const Checksum sum = ChecksumOf(loaded.model_path);
   if (sum.bytes != loaded.state.model_bytes() || sum.crc32 != loaded.state.model_crc32()) {
-    FailToRead(loaded.model_path, "damaged, or not the model that " + loaded.state_path + " was written with: it has " +
-                                      std::to_string(sum.bytes) + " bytes and expected are " +
-                                      std::to_string(loaded.state.model_bytes()) +
-                                      (sum.bytes == loaded.state.model_bytes() ? " with another checksum" : "") +
-                                      "; resume from another snapshot");
+    Refuse(loaded.model_path, "damaged, or not the model that " + loaded.state_path + " was written with: it has " +
+                                  std::to_string(sum.bytes) + " bytes and expected are " +
+                                  std::to_string(loaded.state.model_bytes()) +
+                                  (sum.bytes == loaded.state.model_bytes() ? " with another checksum" : "") +
+                                  "; resume from another snapshot");
   }
 }
 
 // The checksum is the last field of the file and covers all before it.
 void CheckState(const LoadedState& loaded) {
   const std::string& path = loaded.state_path;
-  if (!loaded.state.has_state_crc32()) FailToRead(path, "damaged: its end is missing; resume from another snapshot");
+  if (!loaded.state.has_state_crc32()) Refuse(path, "damaged: its end is missing; resume from another snapshot");
   SolverState last;
   last.set_state_crc32(loaded.state.state_crc32());
   struct stat file {};
-  if (stat(path.c_str(), &file) != 0) throw EnvironmentError("cannot read " + path + ": " + std::strerror(errno));
+  if (stat(path.c_str(), &file) != 0) FailToRead(path, errno);
   const Checksum sum = ChecksumOf(path, static_cast<uint64_t>(file.st_size) - last.ByteSizeLong());
   if (sum.crc32 != loaded.state.state_crc32()) {
-    FailToRead(path, "damaged: its checksum does not fit its contents; resume from another snapshot");
+    Refuse(path, "damaged: its checksum does not fit its contents; resume from another snapshot");
   }
 }
 
@@ -99,15 +96,14 @@ LoadedState LoadState(const std::string& path) {
   loaded.exact = state.has_solver_type() || state.has_model_crc32() || state.has_state_crc32();
   if (loaded.exact && !hdf5) CheckState(loaded);
   if (const std::string damage = DamageOf(state); !damage.empty()) {
-    FailToRead(path, "damaged: " + damage + "; resume from another snapshot");
+    Refuse(path, "damaged: " + damage + "; resume from another snapshot");
   }
 
   const std::string beside = DirectoryOf(path) + "/" + FileName(state.learned_net());
-  if (state.learned_net().empty()) FailToRead(path, "names no model (learned_net is empty); it cannot be resumed from");
+  if (state.learned_net().empty()) Refuse(path, "names no model (learned_net is empty); it cannot be resumed from");
   loaded.model_path = Exists(state.learned_net()) ? state.learned_net() : beside;
   if (!Exists(loaded.model_path)) {
-    FailToRead(path,
-               "its model is neither at " + state.learned_net() + " nor at " + beside + "; copy it beside the state");
+    Refuse(path, "its model is neither at " + state.learned_net() + " nor at " + beside + "; copy it beside the state");
   }
   if (loaded.exact) {
     // A state that was moved together with its model may find an unrelated file under the old name.
@@ -149,10 +145,10 @@ bool LoadNewestState(const std::string& prefix, const std::function<void(const D
                                            : "which was written later, so they are of different runs";
     const std::string touch =
         in_future ? "are of one run, touch " + state.path + " and then " : std::string("were copied, touch ");
-    FailToRead(taken->path, "has more iterations than " + state.path + ", " + relation +
-                                "; go on with one of them by --snapshot=FILE, or move the files of the other run away "
-                                "(where they " +
-                                touch + taken->path + ")");
+    Refuse(taken->path, "has more iterations than " + state.path + ", " + relation +
+                            "; go on with one of them by --snapshot=FILE, or move the files of the other run away "
+                            "(where they " +
+                            touch + taken->path + ")");
   }
   return taken != nullptr;
 }
@@ -161,15 +157,15 @@ void RestoreHistory(const LoadedState& loaded, const std::string& solver_type,
                     const std::vector<StoredHistory>& history) {
   const SolverState& state = loaded.state;
   if (state.has_solver_type() && state.solver_type() != solver_type) {
-    FailToRead(loaded.state_path, "written by solver type \"" + state.solver_type() + "\" but the solver file says \"" +
-                                      solver_type + "\"; set type: \"" + state.solver_type() +
-                                      "\", or start a new training from its model with --weights=" + loaded.model_path);
+    Refuse(loaded.state_path, "written by solver type \"" + state.solver_type() + "\" but the solver file says \"" +
+                                  solver_type + "\"; set type: \"" + state.solver_type() +
+                                  "\", or start a new training from its model with --weights=" + loaded.model_path);
   }
   if (state.history_size() != static_cast<int>(history.size())) {
-    FailToRead(loaded.state_path, "holds " + std::to_string(state.history_size()) +
-                                      " history blobs but this net and solver type \"" + solver_type + "\" have " +
-                                      std::to_string(history.size()) +
-                                      "; it belongs to another net or another solver type, or is damaged");
+    Refuse(loaded.state_path, "holds " + std::to_string(state.history_size()) +
+                                  " history blobs but this net and solver type \"" + solver_type + "\" have " +
+                                  std::to_string(history.size()) +
+                                  "; it belongs to another net or another solver type, or is damaged");
   }
   for (int i = 0; i < state.history_size(); ++i) {
     const BlobProto& blob = state.history(i);
@@ -179,9 +175,9 @@ void RestoreHistory(const LoadedState& loaded, const std::string& solver_type,
     // States older than BlobProto.shape pad shapes to four axes: only the count can be compared.
     const bool same_shape = !blob.has_shape() || ShapeOf(blob) == shape;
     if (!same_shape || count != shape.count()) {
-      FailToRead(loaded.state_path, "history blob " + std::to_string(i) + " has shape " + ShapeOf(blob).ToString() +
-                                        " and " + std::to_string(count) + " values but the net's parameter has shape " +
-                                        shape.ToString() + "; it belongs to another net, or is damaged");
+      Refuse(loaded.state_path, "history blob " + std::to_string(i) + " has shape " + ShapeOf(blob).ToString() +
+                                    " and " + std::to_string(count) + " values but the net's parameter has shape " +
+                                    shape.ToString() + "; it belongs to another net, or is damaged");
     }
     if (doubles) {
       const std::vector<float> floats(blob.double_data().begin(), blob.double_data().end());
