@@ -48,9 +48,7 @@ int Run(const CommandLine& line) {
   options.needs_data = true;
   options.context.device = &DeviceOf(line);
   Net net(ReadModel(line), options);
-  PrintWarnings(net.warnings());
-  RefuseDeployNet(net);
-  LoadWeightsFlag(line, net);
+  PrepareNet(line, net);
   BatchStatistics statistics(net);
   const uint64_t batches = BatchesOf(line, net);
   {

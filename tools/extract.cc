@@ -165,9 +165,7 @@ void ExtractFromOwnData(const CommandLine& line, NetFile file, NetOptions option
   KeepOutOf(OwnInputs(file));
   options.needs_data = true;
   Net net(file, options);
-  PrintWarnings(net.warnings());
-  RefuseDeployNet(net);
-  LoadWeightsFlag(line, net);
+  PrepareNet(line, net);
   const DataExtent extent = ExtentOf(net);
   if (extent.epoch == 0 && !line.has("iterations")) {
     throw UserError(Location{FLAGS_model},

@@ -300,12 +300,14 @@ NetFile ReadModel(const CommandLine& line) {
   }
 }
 
-void RefuseDeployNet(const Net& net) {
+void PrepareNet(const CommandLine& line, Net& net) {
+  PrintWarnings(net.warnings());
   RefuseInputs(
       net, "the net",
       "a program that embeds crema fills (include/crema/net.h), and nothing does here, so that it would be "
       "zeros; crema evaluate scores such a net on labelled images, crema predict, detect and extract run it on "
       "the images that they are given");
+  LoadWeightsFlag(line, net);
 }
 
 DataExtent ExtentOf(Net& net) {

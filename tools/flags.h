@@ -71,8 +71,9 @@ NetOptions NetOptionsOf(const CommandLine& line);
 NetFile ReadModel(const CommandLine& line);
 // How much the first of its data layers reads that knows it.
 DataExtent ExtentOf(Net& net);
-// Throws UserError where a layer of the net waits for a program to fill it; names the commands that take such a net.
-void RefuseDeployNet(const Net& net);
+// For a net that reads data of its own: says its warnings and loads --weights. Throws UserError where a layer waits for
+// a program to fill it; names the commands that take such a net.
+void PrepareNet(const CommandLine& line, Net& net);
 // One line each on stderr.
 void PrintWarnings(const std::vector<Diagnostic>& warnings);
 

@@ -60,9 +60,7 @@ int Run(const CommandLine& line) {
   options.needs_data = true;
   options.context.device = &DeviceOf(line);
   Net net(ReadModel(line), options);
-  PrintWarnings(net.warnings());
-  RefuseDeployNet(net);
-  LoadWeightsFlag(line, net);
+  PrepareNet(line, net);
   LogDevices({options.context.device});
   LOG(INFO) << "Running for " << FLAGS_iterations << " iterations.";
   const Evaluation result = Evaluate(
