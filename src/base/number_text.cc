@@ -49,6 +49,12 @@ std::string FormatScaled(double value) {
   return FormatNumber(value, value < 9.995 ? "%.2f" : value < 99.95 ? "%.1f" : "%.0f") + unit;
 }
 
+std::string FormatPercent(double part, double whole, const char* format) {
+  return FormatNumber(whole > 0 ? 100 * part / whole : 0, format);
+}
+
+std::string FormatMegabytes(uint64_t bytes) { return FormatNumber(static_cast<double>(bytes) / 1e6, "%.1f"); }
+
 bool ParseFinite(std::string_view word, float* value) { return ParseFiniteAs(word, value); }
 bool ParseFinite(std::string_view word, double* value) { return ParseFiniteAs(word, value); }
 

@@ -16,6 +16,10 @@ std::string FormatNumber(double value, const char* format = "%g");
 std::string FormatCount(int64_t count);
 // "12", "0.15", "812 k", "2.34 G": whole numbers below 1,000 as they are, else three digits with a decimal prefix.
 std::string FormatScaled(double value);
+// `part` of `whole` in percent, 0 where that is none; `format` as above.
+std::string FormatPercent(double part, double whole, const char* format = "%.1f%%");
+// Millions of bytes: "12.3".
+std::string FormatMegabytes(uint64_t bytes);
 // "0.123 ms", "12.3 ms", "1.23 s": three digits.
 std::string FormatSeconds(double seconds);
 

@@ -8,13 +8,6 @@
 
 namespace crema {
 
-namespace {
-
-std::string Percent(double part, double whole) { return FormatNumber(whole > 0 ? 100 * part / whole : 0, "%.1f"); }
-std::string Megabytes(uint64_t bytes) { return FormatNumber(static_cast<double>(bytes) / 1e6, "%.1f"); }
-
-}  // namespace
-
 std::vector<std::string> SummaryLines(const ClusterSummary& summary) {
   // Nobody is late in one, and each meets another one in nearly all rounds.
   const bool tournament =
@@ -31,11 +24,11 @@ std::vector<std::string> SummaryLines(const ClusterSummary& summary) {
         ShortName(worker.name, 16),
         std::to_string(worker.examples),
         FormatNumber(worker.seconds > 0 ? static_cast<double>(worker.examples) / worker.seconds : 0, "%.1f"),
-        Percent(worker.trained, worker.seconds),
-        Percent(worker.waited, worker.seconds),
-        Percent(worker.communicated, worker.seconds),
-        Megabytes(worker.bytes_sent),
-        Megabytes(worker.bytes_received)};
+        FormatPercent(worker.trained, worker.seconds, "%.1f"),
+        FormatPercent(worker.waited, worker.seconds, "%.1f"),
+        FormatPercent(worker.communicated, worker.seconds, "%.1f"),
+        FormatMegabytes(worker.bytes_sent),
+        FormatMegabytes(worker.bytes_received)};
     if (tournament) {
       row.push_back(worker.score ? FormatNumber(*worker.score, "%.4g") : "-");
       row.push_back(std::to_string(worker.rounds_won) + "/" + std::to_string(worker.rounds_met));

@@ -11,8 +11,6 @@ namespace crema {
 
 namespace {
 
-std::string PercentOf(double part, double whole) { return FormatNumber(whole > 0 ? 100 * part / whole : 0, "%.1f%%"); }
-
 // In 1e9 a second; empty for none.
 std::string Rate(double amount, double seconds) {
   if (amount <= 0 || seconds <= 0) return "";
@@ -139,7 +137,7 @@ std::string TimingTable(const CompiledNet& net, std::span<const StepEvent> event
   const auto add = [&](std::vector<std::string> cells, const Part& f, const Part& b) {
     AddCells(f, cells);
     if (!backward.empty()) AddCells(b, cells);
-    cells.push_back(PercentOf(f.seconds + b.seconds, total));
+    cells.push_back(FormatPercent(f.seconds + b.seconds, total));
     table.AddRow(std::move(cells));
   };
   for (const Row& row : rows.list()) {

@@ -18,9 +18,6 @@ namespace crema {
 
 namespace {
 
-std::string Percent(double part, double whole) { return FormatNumber(whole > 0 ? 100 * part / whole : 0, "%.0f%%"); }
-std::string Megabytes(uint64_t bytes) { return FormatNumber(static_cast<double>(bytes) / 1e6, "%.1f"); }
-
 std::string TableOf(const ClusterStatus& status) {
   // Nobody is late in one; its workers have scores, once a round was committed.
   const bool tournament = std::any_of(status.worker().begin(), status.worker().end(),
@@ -37,10 +34,10 @@ std::string TableOf(const ClusterStatus& status) {
                                     worker.round() > 0 ? std::to_string(worker.round()) : "-",
                                     std::to_string(worker.examples()),
                                     FormatNumber(worker.examples_per_second(), "%.1f"),
-                                    Percent(worker.waited(), worker.present()),
-                                    Percent(worker.communicated(), worker.present()),
-                                    Megabytes(worker.bytes_sent()),
-                                    Megabytes(worker.bytes_received()),
+                                    FormatPercent(worker.waited(), worker.present(), "%.0f%%"),
+                                    FormatPercent(worker.communicated(), worker.present(), "%.0f%%"),
+                                    FormatMegabytes(worker.bytes_sent()),
+                                    FormatMegabytes(worker.bytes_received()),
                                     FormatNumber(worker.silent(), "%.0fs")};
     if (tournament) {
       row.push_back(worker.has_score() ? FormatNumber(worker.score(), "%.4g") : "-");
