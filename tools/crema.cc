@@ -1,5 +1,4 @@
 // crema: one program, one command each time.
-#include <algorithm>
 #include <iostream>
 
 #include "base/listed.h"

@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "base/aligned_memory.h"
-#include "base/check.h"
 #include "compiler/compiler.h"
 #include "compiler/occupied_memory.h"
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/check.h"
 #include "compiler/compiler.h"
 
 namespace crema {

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "base/listed.h"
 #include "base/lower_case.h"

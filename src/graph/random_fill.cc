@@ -1,9 +1,7 @@
 #include "graph/random_fill.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstddef>
 
 #include "base/multiversion.h"
 #include "base/parallel.h"

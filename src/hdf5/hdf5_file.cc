@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
-#include <utility>
 
 #include "base/input_file.h"
 #include "base/listed.h"

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <map>
-#include <string_view>
 
 #include "base/atomic_file.h"
 #include "base/input_file.h"

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include "base/atomic_file.h"
 #include "base/hdf5.h"

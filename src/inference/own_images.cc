@@ -4,7 +4,6 @@
 #include <google/protobuf/message.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/paths.h"

@@ -1,6 +1,5 @@
 // Axpy: scale * x + y, with one scale for each channel of each image, as SENet weighs the channels of a residual block
 // (Hu et al., "Squeeze-and-Excitation Networks", 2018). Bottoms: scale, x, y.
-#include <string>
 
 #include "base/aligned_memory.h"
 #include "crema/layer.h"

@@ -1,6 +1,5 @@
 // CenterLoss: half the mean square of the distance of vectors from the centres of their classes, which are learnt;
 // blob: the centres [num_output, length].
-#include <string>
 
 #include "graph/filler.h"
 #include "layers/labels.h"

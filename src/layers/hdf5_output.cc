@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "base/hdf5.h"

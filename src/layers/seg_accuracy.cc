@@ -2,7 +2,6 @@
 // Segmentation with Deep Convolutional Nets and Fully Connected CRFs", 2015). Bottoms: scores N x C x H x W, of one
 // channel those of class 1 against 0.5, and labels N x 1 x H x W or N x H x W. Tops, 1 x 1 x 1 x 3 each: those of
 // MeasureSegmentation, then, for each output_label, those of MeasureClass (ops/losses/segmentation.h).
-#include <algorithm>
 #include <string>
 #include <vector>
 

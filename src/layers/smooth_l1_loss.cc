@@ -3,7 +3,6 @@
 // two may be left out, as nets of Fast R-CNN's first version and of SSD do. For weights that are neither 0 nor 1 the
 // gradient of three bottoms is the derivative, where those forks leave a factor out.
 #include <cmath>
-#include <string>
 
 #include "base/number_text.h"
 #include "layers/difference_loss.h"

@@ -1,7 +1,6 @@
 // DetectionOutput, as SSD does it.
 #include <algorithm>
 #include <cfloat>
-#include <numeric>
 #include <string>
 #include <vector>
 

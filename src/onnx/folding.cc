@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "onnx/operator_table.h"
-
 namespace crema::onnx {
 
 namespace {

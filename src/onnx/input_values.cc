@@ -5,7 +5,6 @@
 
 #include "data/databases/mean_file.h"
 #include "onnx/graph_writer.h"
-#include "onnx/value_names.h"
 
 namespace crema::onnx {
 

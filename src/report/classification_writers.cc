@@ -1,7 +1,5 @@
 #include "report/classification_writers.h"
 
-#include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <optional>
 #include <vector>

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
-#include <utility>
 
 #include "base/number_text.h"
 #include "base/stopwatch.h"

@@ -1,4 +1,3 @@
-#include <cstdio>
 
 #include "base/number_text.h"
 #include "base/text_table.h"

@@ -1,7 +1,5 @@
 #include "runtime/arena.h"
 
-#include <algorithm>
-
 #include "base/byte_size.h"
 #include "crema/error.h"
 

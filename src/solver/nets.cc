@@ -14,7 +14,6 @@
 #include "compiler/selection.h"
 #include "solver/ranks/hogwild.h"
 #include "solver/rules/updater.h"
-#include "solver/snapshots/prefix_files.h"
 
 namespace crema {
 

@@ -1,7 +1,6 @@
 #include "solver/training_steps.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <utility>

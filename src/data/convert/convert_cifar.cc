@@ -9,7 +9,6 @@
 #include "crema/error.h"
 #include "data/databases/dataset_writer.h"
 #include "data/files/image_list.h"
-#include "image/codec.h"
 #include "schema/wire_bytes.h"
 
 namespace crema {

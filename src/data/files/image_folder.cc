@@ -1,13 +1,11 @@
 #include "data/files/image_folder.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <string_view>
-#include <utility>
 
 #include "base/input_file.h"
 #include "base/lower_case.h"

@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "base/parallel.h"
 #include "base/stopwatch.h"
-#include "crema/error.h"
 #include "crema/solver.h"
 
 namespace crema {

@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "base/printable.h"
-#include "distributed/journal/digest.h"
 
 namespace crema {
 

@@ -3,7 +3,6 @@
 #include <set>
 #include <utility>
 
-#include "base/check.h"
 #include "crema/error.h"
 #include "distributed/journal/digest.h"
 #include "distributed/protocol/coordinator.h"

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
 #include "base/listed.h"
 #include "base/printable.h"
 #include "distributed/protocol/coordinator.h"

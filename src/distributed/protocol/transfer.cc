@@ -1,7 +1,6 @@
 #include "distributed/protocol/transfer.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "base/check.h"

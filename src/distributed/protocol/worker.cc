@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "base/printable.h"
-#include "distributed/journal/digest.h"
 #include "distributed/protocol/protocol_version.h"
 #include "distributed/protocol/welcome_terms.h"
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <vector>
 
 #include "base/number_text.h"
 #include "crema/error.h"

@@ -10,7 +10,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/check.h"
 #include "base/compute_threads.h"
 #include "base/paths.h"
 #include "crema/error.h"

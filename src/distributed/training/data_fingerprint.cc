@@ -19,7 +19,6 @@
 #include "data/files/window_file.h"
 #include "data/loaders/file_order.h"
 #include "distributed/journal/digest.h"
-#include "image/codec.h"
 #include "solver/nets.h"
 
 namespace crema {

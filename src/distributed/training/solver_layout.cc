@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include "base/check.h"
 #include "crema/error.h"
 #include "solver/rules/plain_update.h"
 

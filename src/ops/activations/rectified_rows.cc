@@ -1,7 +1,6 @@
 #include "ops/activations/rectified_rows.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/multiversion.h"
 #include "base/parallel.h"

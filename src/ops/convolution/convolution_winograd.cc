@@ -3,7 +3,6 @@
 #include <optional>
 #include <string>
 
-#include "base/parallel.h"
 #include "ops/arrays/vector_lanes.h"
 #include "ops/convolution/convolution_kernels.h"
 #include "ops/convolution/winograd_passes.h"

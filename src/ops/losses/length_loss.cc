@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/multiversion.h"
 #include "base/parallel.h"
 #include "ops/arrays/sums.h"
 #include "ops/losses/length_loss_formulas.h"

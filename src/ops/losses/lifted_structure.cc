@@ -1,7 +1,6 @@
 #include "ops/losses/lifted_structure.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/parallel.h"
 #include "ops/losses/lifted_structure_formulas.h"

@@ -5,7 +5,6 @@
 #include "base/multiversion.h"
 #include "base/parallel.h"
 #include "ops/arrays/functors.h"
-#include "ops/arrays/vector_math.h"
 #include "ops/losses/label_formulas.h"
 
 namespace crema {

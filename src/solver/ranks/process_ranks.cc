@@ -1,6 +1,5 @@
 // Training by several processes, each of which is a rank (SolverOptions::processes).
 #include <algorithm>
-#include <cstring>
 #include <utility>
 #include <vector>
 

@@ -4,7 +4,6 @@
 //   d  = g * sqrt((b + delta) / (a + delta))
 //   b <- momentum * b + (1 - momentum) * d^2
 //   w <- w - rate * d
-#include <cmath>
 
 #include "solver/rules/update_loop.h"
 

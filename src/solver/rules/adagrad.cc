@@ -2,7 +2,6 @@
 // JMLR 2011):
 //   h <- h + g^2
 //   w <- w - rate * g / (sqrt(h) + delta)
-#include <cmath>
 
 #include "solver/rules/update_loop.h"
 

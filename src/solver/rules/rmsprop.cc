@@ -2,7 +2,6 @@
 // lecture 6.5, 2012):
 //   h <- rms_decay * h + (1 - rms_decay) * g^2
 //   w <- w - rate * g / (sqrt(h) + delta)
-#include <cmath>
 
 #include "solver/rules/update_loop.h"
 
