@@ -1,9 +1,9 @@
 // PGM and PPM in binary (https://netpbm.sourceforge.net/doc/pnm.html): "P5" or "P6", width, height and the largest
 // value in decimals, one blank, and the rows.
 
-#include "image/formats.h"
-
 #include <utility>
+
+#include "image/formats.h"
 
 namespace crema {
 

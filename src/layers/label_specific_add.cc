@@ -1,6 +1,5 @@
 // LabelSpecificAdd: scores of classes, of which while training that of an item's own class has a margin (AM-Softmax,
 // ArcFace).
-
 #include "layers/field_range.h"
 #include "layers/labels.h"
 #include "layers/loss.h"

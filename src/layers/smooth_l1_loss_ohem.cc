@@ -2,7 +2,6 @@
 // "R-FCN: Object Detection via Region-based Fully Convolutional Networks", 2016). Bottoms: values, targets, and
 // optionally weights of the differences; tops: the loss, and optionally what each place adds to it, summed over the
 // channels. For weights that are neither 0 nor 1 the gradient is the derivative, where the fork leaves a factor out.
-
 #include "layers/difference_loss.h"
 #include "layers/field_range.h"
 

@@ -1,5 +1,6 @@
 // The formulas of the update rules, each written once: a call takes a gradient, the rate and what the rule remembers of
-// the element, changes that, and returns what is subtracted from the element. src/solver/rules/<rule>.cc name the papers.
+// the element, changes that, and returns what is subtracted from the element. src/solver/rules/<rule>.cc name the
+// papers.
 #ifndef CREMA_OPS_UPDATES_UPDATE_FORMULAS_H_
 #define CREMA_OPS_UPDATES_UPDATE_FORMULAS_H_
 
