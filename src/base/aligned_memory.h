@@ -17,6 +17,7 @@ constexpr size_t kTensorAlignment = 64;
 CREMA_HOST_DEVICE constexpr size_t AlignedBytes(size_t bytes, size_t alignment = kTensorAlignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
+
 // Those of `count` numbers.
 template <typename Number>
 CREMA_HOST_DEVICE constexpr size_t AlignedBytesOf(int64_t count) {

@@ -12,7 +12,7 @@ struct NumberRange {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool above_low = false, below_high = false;  // the end itself is outside
 
-  // Of no range for NaN and infinity.
+  // Never for NaN and infinity.
   bool Holds(double value) const;
   // What `value`, which is outside, must be: "in [0, 1]", "above 0", "at least 0 and below 1", "finite".
   std::string Rule(double value) const;
