@@ -3,7 +3,6 @@
 
 #include <gflags/gflags.h>
 
-#include <filesystem>
 #include <string>
 
 #include "crema/error.h"

@@ -16,6 +16,7 @@
 #include "crema/error.h"
 #include "device/gpu.h"
 #include "distributed/security/security.h"
+#include "distributed/training/coordinate.h"
 #include "distributed/training/mpi_training.h"
 #include "report/cluster_timeline.h"
 #include "solver/signals.h"

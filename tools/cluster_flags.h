@@ -6,7 +6,6 @@
 
 #include "crema/files.h"
 #include "crema/solver.h"
-#include "distributed/training/coordinate.h"
 #include "tools/command_line.h"
 
 namespace crema::tools {

@@ -1,5 +1,6 @@
 // crema evaluate: how well a net tells labelled images apart.
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <utility>
 

@@ -1,5 +1,6 @@
 // crema predict: the classes of images.
 #include <limits>
+#include <memory>
 
 #include "crema/error.h"
 #include "inference/prediction_writer.h"

@@ -13,6 +13,7 @@
 #include "crema/solver.h"
 #include "curves/metrics_observer.h"
 #include "device/processes.h"
+#include "distributed/training/coordinate.h"
 #include "distributed/training/mpi_training.h"
 #include "report/profile_observer.h"
 #include "runtime/refuse_inputs.h"

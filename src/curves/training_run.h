@@ -4,10 +4,8 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <stop_token>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "crema/error.h"

@@ -3,7 +3,6 @@
 #ifndef CREMA_FINETUNE_NET_SURGERY_H_
 #define CREMA_FINETUNE_NET_SURGERY_H_
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

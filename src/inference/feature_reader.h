@@ -3,7 +3,6 @@
 #define CREMA_INFERENCE_FEATURE_READER_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "crema/net.h"

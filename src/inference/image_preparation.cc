@@ -8,6 +8,7 @@
 #include "data/databases/mean_file.h"
 #include "data/transforms/transform_check.h"
 #include "image/codec.h"
+#include "inference/image_views.h"
 
 namespace crema {
 

@@ -15,7 +15,6 @@
 #include "data/transforms/transform.h"
 #include "image/image.h"
 #include "image/resize.h"
-#include "inference/image_views.h"
 
 namespace crema {
 

@@ -2,7 +2,6 @@
 #ifndef CREMA_INFERENCE_PREDICTION_WRITER_H_
 #define CREMA_INFERENCE_PREDICTION_WRITER_H_
 
-#include <memory>
 #include <string>
 #include <vector>
 

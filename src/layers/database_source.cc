@@ -1,5 +1,7 @@
 #include "layers/database_source.h"
 
+#include <memory>
+
 #include "base/byte_size.h"
 #include "base/machine_memory.h"
 #include "data/databases/record_read_ahead.h"

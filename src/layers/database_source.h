@@ -2,8 +2,6 @@
 #ifndef CREMA_LAYERS_DATABASE_SOURCE_H_
 #define CREMA_LAYERS_DATABASE_SOURCE_H_
 
-#include <memory>
-
 #include "data/databases/record_source.h"
 #include "data/loaders/datum_loader.h"
 #include "layers/image_source.h"

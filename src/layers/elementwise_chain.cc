@@ -1,5 +1,6 @@
 #include "layers/elementwise_chain.h"
 
+#include "crema/fusion.h"
 #include "ops/operations.h"
 
 namespace crema {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "crema/fusion.h"
 #include "layers/activation.h"
 #include "ops/activations/elementwise_chain.h"
 

@@ -2,9 +2,6 @@
 #ifndef CREMA_LAYERS_MEMORY_AXES_H_
 #define CREMA_LAYERS_MEMORY_AXES_H_
 
-#include <cstdint>
-#include <vector>
-
 #include "crema/tensor.h"
 
 namespace crema {

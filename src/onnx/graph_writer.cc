@@ -1,6 +1,7 @@
 #include "onnx/graph_writer.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.h"
 #include "graph/program.h"

@@ -2,7 +2,6 @@
 #ifndef CREMA_ONNX_MODEL_READER_H_
 #define CREMA_ONNX_MODEL_READER_H_
 
-#include <map>
 #include <string>
 #include <vector>
 

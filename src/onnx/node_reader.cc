@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "base/paths.h"
 #include "onnx/graph_reader.h"

@@ -3,7 +3,6 @@
 #define CREMA_OPS_ONEDNN_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <memory>

@@ -2,7 +2,6 @@
 #ifndef CREMA_SOLVER_NETS_H_
 #define CREMA_SOLVER_NETS_H_
 
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #define CREMA_DATA_CONVERT_CONVERT_CIFAR_H_
 
 #include <string>
-#include <vector>
 
 #include "base/progress_line.h"
 

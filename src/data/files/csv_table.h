@@ -3,7 +3,6 @@
 #define CREMA_DATA_FILES_CSV_TABLE_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>

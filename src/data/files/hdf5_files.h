@@ -2,7 +2,6 @@
 #ifndef CREMA_DATA_FILES_HDF5_FILES_H_
 #define CREMA_DATA_FILES_HDF5_FILES_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -3,7 +3,6 @@
 #ifndef CREMA_DATA_TRANSFORMS_ANNOTATED_TRANSFORM_H_
 #define CREMA_DATA_TRANSFORMS_ANNOTATED_TRANSFORM_H_
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>

@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "crema/distributed.pb.h"
 #include "distributed/protocol/payload.h"

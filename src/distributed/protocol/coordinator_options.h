@@ -4,13 +4,11 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "crema/distributed.pb.h"
-#include "distributed/protocol/journal.h"
 #include "distributed/protocol/ledger.h"
-#include "distributed/protocol/outgoing.h"
+#include "distributed/protocol/messages.pb.h"
 #include "distributed/protocol/transfer.h"
 
 namespace crema {

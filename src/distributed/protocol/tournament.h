@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "crema/files.h"
+#include "crema/error.h"
 #include "crema/net.h"
 
 namespace crema {

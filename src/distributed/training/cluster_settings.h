@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "crema/files.h"
-#include "distributed/protocol/coordinator.h"
+#include "distributed/protocol/coordinator_options.h"
 #include "distributed/protocol/worker.h"
 
 namespace crema {

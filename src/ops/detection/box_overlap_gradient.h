@@ -2,8 +2,6 @@
 #ifndef CREMA_OPS_DETECTION_BOX_OVERLAP_GRADIENT_H_
 #define CREMA_OPS_DETECTION_BOX_OVERLAP_GRADIENT_H_
 
-#include <cmath>
-
 #include "ops/detection/yolo.h"
 
 namespace crema::overlaps {

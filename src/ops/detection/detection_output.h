@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/detection/anchors.h"
 #include "ops/detection/box_formulas.h"
 
 namespace crema {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/detection/anchors.h"
 #include "ops/detection/detection_output.h"
 #include "ops/detection/suppression.h"
 #include "ops/sampling/roi_pooling.h"

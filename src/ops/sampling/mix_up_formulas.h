@@ -2,8 +2,6 @@
 #ifndef CREMA_OPS_SAMPLING_MIX_UP_FORMULAS_H_
 #define CREMA_OPS_SAMPLING_MIX_UP_FORMULAS_H_
 
-#include <cmath>
-
 #include "base/multiversion.h"
 #include "ops/sampling/mix_up.h"
 

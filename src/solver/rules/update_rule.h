@@ -2,13 +2,11 @@
 #ifndef CREMA_SOLVER_RULES_UPDATE_RULE_H_
 #define CREMA_SOLVER_RULES_UPDATE_RULE_H_
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "crema/error.h"
 #include "crema/solver.pb.h"
 #include "ops/updates/update.h"
 
