@@ -14,6 +14,7 @@
 #include "graph/program.h"
 #include "inference/own_images.h"
 #include "report/assumed_inputs.h"
+#include "schema/dummy_shape.h"
 
 namespace crema {
 
@@ -21,23 +22,6 @@ namespace {
 
 constexpr uint64_t kUsualRows = 32;
 constexpr int64_t kInfoNumbers = 3;  // of an image: height and width as the net sees it, what it was scaled by
-
-// Of the file, which may be wrong: {} then.
-Shape ShapeOf(const DummyDataParameter& param, int top) {
-  const auto at = [top](const auto& values) { return values.size() == 1 ? 0 : top; };
-  if (param.shape_size() > 0) {
-    if (at(param.shape()) >= param.shape_size()) return {};
-    const auto& dims = param.shape(at(param.shape())).dim();
-    return Shape(std::vector<int64_t>(dims.begin(), dims.end()));
-  }
-  Shape shape{0, 0, 0, 0};
-  int axis = 0;
-  for (const auto* extents : {&param.num(), &param.channels(), &param.height(), &param.width()}) {
-    if (at(*extents) >= extents->size()) return {};
-    shape.set(axis++, extents->Get(at(*extents)));
-  }
-  return shape;
-}
 
 // What DummyData layers make for each image of the file's `batch`, for `rows` of them.
 BlobShapes DummyShapes(const NetFile& file, const NetOptions& options, int64_t batch, int64_t rows) {

@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "crema/layer.h"
 #include "graph/filler.h"
+#include "schema/dummy_shape.h"
 
 namespace crema {
 
@@ -23,7 +24,8 @@ class DummyDataLayer : public Layer {
     }
     for (int i = 0; i < setup.tops(); ++i) {
       const Shape* given = setup.shape_override(i);
-      Shape shape = given != nullptr ? *given : four_axes ? FourAxes(setup, i) : FromShape(setup, i);
+      if (!given) CheckCounts(setup, four_axes);
+      Shape shape = given ? *given : ShapeOf(param, i);
       for (int64_t extent : shape.dims()) {
         if (extent >= 1) continue;
         setup.Fail("dummy_data_param", "top \"" + setup.param().top(i) + "\" would be " + shape.ToString() +
@@ -55,28 +57,20 @@ class DummyDataLayer : public Layer {
   bool wrote_tops() const override { return wrote_; }
 
  private:
+  static void CheckCounts(const LayerSetup& setup, bool four_axes) {
+    const DummyDataParameter& param = setup.param().dummy_data_param();
+    if (!four_axes) return CheckCount(setup, "shape", param.shape_size(), false);
+    CheckCount(setup, "num", param.num_size(), false);
+    CheckCount(setup, "channels", param.channels_size(), false);
+    CheckCount(setup, "height", param.height_size(), false);
+    CheckCount(setup, "width", param.width_size(), false);
+  }
+
   static void CheckCount(const LayerSetup& setup, const std::string& field, int given, bool none_allowed) {
     if (given == 1 || given == setup.tops() || (none_allowed && given == 0)) return;
     setup.Fail(given > 0 ? "dummy_data_param." + field : "dummy_data_param",
                "gives " + field + " " + std::to_string(given) + " times for " + std::to_string(setup.tops()) +
                    " top(s); give one for all, or one for each top");
-  }
-
-  static Shape FromShape(const LayerSetup& setup, int top) {
-    const DummyDataParameter& param = setup.param().dummy_data_param();
-    CheckCount(setup, "shape", param.shape_size(), false);
-    const BlobShape& shape = param.shape(param.shape_size() == 1 ? 0 : top);
-    return Shape(std::vector<int64_t>(shape.dim().begin(), shape.dim().end()));
-  }
-
-  static Shape FourAxes(const LayerSetup& setup, int top) {
-    const DummyDataParameter& param = setup.param().dummy_data_param();
-    const auto extent = [&](const std::string& field, const auto& values) -> int64_t {
-      CheckCount(setup, field, values.size(), false);
-      return values.Get(values.size() == 1 ? 0 : top);
-    };
-    return {extent("num", param.num()), extent("channels", param.channels()), extent("height", param.height()),
-            extent("width", param.width())};
   }
 
   std::vector<FillerParameter> fillers_;  // one for each top

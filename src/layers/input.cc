@@ -1,5 +1,6 @@
 // Input: tops that the program running the net writes; nothing happens in a pass.
 #include "crema/layer.h"
+#include "schema/blob_shape.h"
 
 namespace crema {
 
@@ -32,7 +33,7 @@ class InputLayer : public Layer {
 
  private:
   static Shape ReadShape(const LayerSetup& setup, const BlobShape& blob_shape) {
-    Shape shape(std::vector<int64_t>(blob_shape.dim().begin(), blob_shape.dim().end()));
+    const Shape shape = ShapeOf(blob_shape);
     for (int64_t extent : shape.dims()) {
       if (extent < 1) {
         setup.Fail("input_param.shape", "shape " + shape.ToString() + " has the extent " + std::to_string(extent) +

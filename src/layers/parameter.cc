@@ -1,6 +1,7 @@
 // Parameter: a top that is itself learnt; one blob of its shape, zeros at first.
 #include "crema/layer.h"
 #include "ops/operations.h"
+#include "schema/blob_shape.h"
 
 namespace crema {
 
@@ -20,7 +21,7 @@ class ParameterLayer : public Layer {
       setup.Fail("parameter_param.shape",
                  "shape holds " + std::to_string(extent) + "; every extent must be at least 1");
     }
-    const Shape shape(std::vector<int64_t>(param.shape().dim().begin(), param.shape().dim().end()));
+    const Shape shape = ShapeOf(param.shape());
     setup.AddParam({shape, {}});
     setup.SetTop(0, shape);
   }
