@@ -1,6 +1,7 @@
 #include "cuda/activations/activation.h"
 #include "cuda/arrays/numbers.h"
 #include "cuda/convolution/convolution_gather.h"
+#include "cuda/convolution/tile_product.h"
 
 namespace crema::cuda {
 
@@ -57,10 +58,9 @@ __global__ void GatherSingly(Gather g, const Number* from, Number* to) {
 }
 
 constexpr int kRows = 64, kColumns = 64, kDepth = 16;  // of a tile
-constexpr int kSide = 4;                               // of the square that one thread sums up
-constexpr int kAcross = kColumns / kSide;              // threads
-static_assert(kSide == Pack<float>::kWidth && kRows / kSide * kAcross == kThreads &&
-              kRows <= static_cast<int>(kThreads));
+constexpr int kSide = kTileSide;
+constexpr int kAcross = kColumns / kSide;  // threads
+static_assert(kRows / kSide * kAcross == kThreads && kRows <= static_cast<int>(kThreads));
 
 // One block a tile of rows and columns; it walks over taps and depth through shared memory.
 template <typename Number>
@@ -108,15 +108,7 @@ __global__ void __launch_bounds__(kThreads) GatherTiles(Gather g, const Number* 
               inside ? weights[(first_column + column) * g.column_stride + (first_k + k) * g.depth_stride] : 0.0f;
         }
         __syncthreads();
-        for (int k = 0; k < kDepth; ++k) {
-          const auto rows = *reinterpret_cast<const Pack<float>*>(&left[k][row_part * kSide]);
-          const auto columns = *reinterpret_cast<const Pack<float>*>(&right[k][column_part * kSide]);
-          CREMA_UNROLL
-          for (int r = 0; r < kSide; ++r) {
-            CREMA_UNROLL
-            for (int c = 0; c < kSide; ++c) total[r][c] += rows.values[r] * columns.values[c];
-          }
-        }
+        AddTileProduct(left, right, row_part * kSide, column_part * kSide, total);
         __syncthreads();
       }
     }

@@ -2,16 +2,17 @@
 #include "cuda/arrays/reduce.h"
 #include "cuda/convolution/convolution_bias.h"
 #include "cuda/convolution/convolution_weights.h"
+#include "cuda/convolution/tile_product.h"
 
 namespace crema::cuda {
 
 namespace {
 
 constexpr int kRows = 64, kColumns = 64, kDepth = 16;  // of a tile: outputs, channels, pixels
-constexpr int kSide = 4;                               // of the square that one thread sums up
-constexpr int kAcross = kColumns / kSide;              // threads
-constexpr int kRun = static_cast<int>(kThreads);       // pixels whose places are looked up at once
-static_assert(kSide == Pack<float>::kWidth && kRows / kSide * kAcross == kThreads && kRun % kDepth == 0);
+constexpr int kSide = kTileSide;
+constexpr int kAcross = kColumns / kSide;         // threads
+constexpr int kRun = static_cast<int>(kThreads);  // pixels whose places are looked up at once
+static_assert(kRows / kSide * kAcross == kThreads && kRun % kDepth == 0);
 
 // How the pixels of the batch are cut: part i is [i * size, (i + 1) * size).
 struct Parts {
@@ -86,15 +87,7 @@ __global__ void __launch_bounds__(kThreads)
               inside ? static_cast<float>(source[place + (first_column + column) * source_stride]) : 0.0f;
         }
         __syncthreads();
-        for (int k = 0; k < kDepth; ++k) {
-          const auto rows = *reinterpret_cast<const Pack<float>*>(&left[k][row_part * kSide]);
-          const auto columns = *reinterpret_cast<const Pack<float>*>(&right[k][column_part * kSide]);
-          CREMA_UNROLL
-          for (int r = 0; r < kSide; ++r) {
-            CREMA_UNROLL
-            for (int c = 0; c < kSide; ++c) total[r][c] += rows.values[r] * columns.values[c];
-          }
-        }
+        AddTileProduct(left, right, row_part * kSide, column_part * kSide, total);
         __syncthreads();
       }
     }
