@@ -65,7 +65,9 @@ TEST(ConvertCifar, TakesEitherLabelOfCifar100) {
   std::filesystem::create_directory(folder / "in");
   WriteFile(folder / "in/train.bin", Batch(0, 50, 2));
   WriteFile(folder / "in/test.bin", Batch(0, 5, 2));
-  Convert({.input = folder / "in", .output = folder.path()});
+  SilentProgress progress;
+  ConvertCifar({.input = folder / "in", .output = folder.path()}, &progress.line);
+  EXPECT_NE(progress.text.find("in/fine_label_names.txt is not there: classes have numbers only"), std::string::npos);
   EXPECT_EQ(DatumOf(*OpenRecordSource(folder / "cifar100_train_lmdb"), 45).label(), 45);
   Convert({.input = folder / "in", .output = folder.path(), .coarse = true, .replace = true});
   EXPECT_EQ(DatumOf(*OpenRecordSource(folder / "cifar100_train_lmdb"), 45).label(), 5);
@@ -78,6 +80,7 @@ TEST(ConvertCifar, OtherNumbersOfImagesThanTheDataSetsAreTold) {
   const std::string batch = Batch(0, 10000, 1);
   for (int b = 1; b <= 5; ++b) WriteFile(folder / ("in/data_batch_" + std::to_string(b) + ".bin"), batch);
   WriteFile(folder / "in/test_batch.bin", batch);
+  WriteFile(folder / "in/batches.meta.txt", kNames);
   SilentProgress whole;
   ConvertCifar({.input = folder / "in", .output = folder.path()}, &whole.line);
   EXPECT_EQ(whole.text, "");

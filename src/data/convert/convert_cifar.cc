@@ -110,12 +110,17 @@ void Convert(const CifarConversion& how, const Edition& edition, const std::vect
 
 std::string ConvertCifar(const CifarConversion& how, ProgressLine* progress) {
   const Edition edition = EditionOf(how);
+  const std::string names_file = how.input + "/" + edition.names_file;
   std::vector<std::string> labels;
-  if (fs::exists(how.input + "/" + edition.names_file)) labels = ReadLabels(how.input + "/" + edition.names_file);
+  if (fs::exists(names_file)) {
+    labels = ReadLabels(names_file);
+  } else {
+    progress->Say("note: " + names_file + " is not there: classes have numbers only, and no file of labels is written");
+  }
   if (!labels.empty() && labels.size() != static_cast<size_t>(edition.classes)) {
-    throw UserError({how.input + "/" + edition.names_file},
-                    "names " + std::to_string(labels.size()) + " classes, but there are " +
-                        std::to_string(edition.classes) + "; unpack it again, or remove it to go without names");
+    throw UserError({names_file}, "names " + std::to_string(labels.size()) + " classes, but there are " +
+                                      std::to_string(edition.classes) +
+                                      "; unpack it again, or remove it to go without names");
   }
   DatasetTarget target;
   target.database = how.output + "/" + edition.name;
