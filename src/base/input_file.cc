@@ -44,13 +44,34 @@ bool IsAbsent(const std::string& path) {
   return ::stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
+using OpenFile = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+OpenFile OpenToRead(const std::string& path) {
+  if (const std::string other = OtherThanFile(path); !other.empty()) FailToRead(path, "it " + other);
+  OpenFile file(std::fopen(path.c_str(), "rbe"), std::fclose);
+  if (!file) FailToRead(path, errno);
+  return file;
+}
+
+// 0 at the end.
+size_t ReadPart(const std::string& path, const OpenFile& file, void* to, size_t bytes) {
+  const size_t got = std::fread(to, 1, bytes, file.get());
+  if (std::ferror(file.get())) FailToRead(path, errno);
+  return got;
+}
+
 template <typename Bytes>
 Bytes ReadWhole(const std::string& path) {
+  const OpenFile file = OpenToRead(path);
   Bytes bytes;
-  VisitFile(path, [&bytes](std::string_view part) {
-    bytes.insert(bytes.end(), part.begin(), part.end());
-    return true;
-  });
+  size_t used = 0;
+  for (;;) {
+    bytes.resize(used + (used == 0 ? size_t{1} << 16 : used));
+    const size_t got = ReadPart(path, file, bytes.data() + used, bytes.size() - used);
+    used += got;
+    if (got == 0) break;
+  }
+  bytes.resize(used);
   return bytes;
 }
 
@@ -106,13 +127,10 @@ void FailToRead(const std::string& path, const std::istream& file) {
 }
 
 void VisitFile(const std::string& path, const std::function<bool(std::string_view)>& visit) {
-  if (const std::string other = OtherThanFile(path); !other.empty()) FailToRead(path, "it " + other);
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), std::fclose);
-  if (!file) FailToRead(path, errno);
+  const OpenFile file = OpenToRead(path);
   std::vector<char> block(size_t{1} << 16);
   for (;;) {
-    const size_t got = std::fread(block.data(), 1, block.size(), file.get());
-    if (std::ferror(file.get())) FailToRead(path, errno);
+    const size_t got = ReadPart(path, file, block.data(), block.size());
     if (got == 0 || !visit({block.data(), got})) return;
   }
 }
