@@ -103,6 +103,22 @@ const char* ParseAnnotated(std::span<const std::byte> bytes, AnnotatedRecord* re
   });
 }
 
+void ReadAnnotated(const RecordSource& source, uint64_t i, AnnotatedRecord* record) {
+  const char* problem = ParseAnnotated(source.Read(i), record);
+  if (problem || record->datum.empty()) RefuseAnnotated(source, i, problem);
+}
+
+void RefuseAnnotated(const RecordSource& source, uint64_t i, const char* problem) {
+  if (problem) {
+    throw UserError(DescribeRecord(source, i) + " is no readable AnnotatedDatum: " + problem +
+                    "; the database is damaged or does not hold images with boxes, make it anew with convert_annoset");
+  }
+  throw UserError(
+      DescribeRecord(source, i) +
+      " is no AnnotatedDatum: it holds no image with boxes; convert_annoset makes such databases, and layer "
+      "\"Data\" reads those of convert_imageset");
+}
+
 bool HoldsAnnotated(const RecordSource& source) {
   AnnotatedRecord record;
   return !ParseAnnotated(source.Peek(0), &record) && !record.datum.empty();
@@ -137,8 +153,7 @@ ObjectCounts CountObjects(const RecordSource& source) {
     here.first_with = source.count();
     for (int64_t i = begin; i < end; ++i) {
       const char* wrong = ParseAnnotated(source.Peek(static_cast<uint64_t>(i)), &record);
-      if (!wrong && record.datum.empty()) wrong = "it holds no image with objects";
-      if (wrong) {
+      if (wrong || record.datum.empty()) {
         const std::lock_guard lock(mutex);
         if (static_cast<uint64_t>(i) < broken) {
           broken = static_cast<uint64_t>(i);
@@ -160,10 +175,7 @@ ObjectCounts CountObjects(const RecordSource& source) {
     all.not_learnt += here.not_learnt;
     all.first_with = std::min(all.first_with, here.first_with);
   });
-  if (problem) {
-    throw UserError(DescribeRecord(source, broken) + " is no readable AnnotatedDatum: " + problem +
-                    "; the database is damaged, make it anew with convert_annoset");
-  }
+  if (broken < source.count()) RefuseAnnotated(source, broken, problem);
   return all;
 }
 

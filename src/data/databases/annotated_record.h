@@ -24,6 +24,12 @@ struct AnnotatedRecord {
 // again.
 const char* ParseAnnotated(std::span<const std::byte> bytes, AnnotatedRecord* record);
 
+// Reads record `i` but for its image. Throws UserError, naming it, where it is no AnnotatedDatum.
+void ReadAnnotated(const RecordSource& source, uint64_t i, AnnotatedRecord* record);
+
+// That record `i` is none; problem: as ParseAnnotated tells, null where the record has no datum.
+[[noreturn]] void RefuseAnnotated(const RecordSource& source, uint64_t i, const char* problem);
+
 // Whether the database holds AnnotatedDatums, judged by the first record.
 bool HoldsAnnotated(const RecordSource& source);
 

@@ -20,18 +20,6 @@ std::span<const std::byte> FirstDatum(const RecordSource& source) {
 
 }  // namespace
 
-void ReadAnnotated(const RecordSource& source, uint64_t i, AnnotatedRecord* record) {
-  if (const char* problem = ParseAnnotated(source.Read(i), record)) {
-    throw UserError(DescribeRecord(source, i) + " is no readable AnnotatedDatum: " + problem +
-                    "; the database is damaged or does not hold images with boxes, make it anew with convert_annoset");
-  }
-  if (!record->datum.empty()) return;
-  throw UserError(
-      DescribeRecord(source, i) +
-      " is no AnnotatedDatum: it holds no image with boxes; convert_annoset makes such databases, and layer "
-      "\"Data\" reads those of convert_imageset");
-}
-
 DatumView ReadImageDatum(const RecordSource& source, uint64_t i, std::span<const std::byte> bytes) {
   const DatumView datum = ReadDatum(source, i, bytes);
   if (datum.encoded || datum.bytes()) return datum;

@@ -11,9 +11,6 @@
 
 namespace crema {
 
-// Reads record `i` but for its image. Throws UserError, naming it, where it is no AnnotatedDatum.
-void ReadAnnotated(const RecordSource& source, uint64_t i, AnnotatedRecord* record);
-
 // The Datum of record `i`. Throws UserError, naming it, where it is none, or holds no image of bytes.
 DatumView ReadImageDatum(const RecordSource& source, uint64_t i, std::span<const std::byte> bytes);
 

@@ -111,7 +111,7 @@ ObjectSides SidesOfObjects(const RecordSource& source, const ImageExtent& input,
   for (uint64_t i = 0; i < source.count(); ++i) {
     const std::string problem = ReadRecordFields(source.Peek(i), &record);
     if (!problem.empty()) RejectRecord(source, i, problem);
-    if (record.annotated.datum.empty()) RejectRecord(source, i, "is no AnnotatedDatum: it holds no image with objects");
+    if (record.annotated.datum.empty()) RefuseAnnotated(source, i, nullptr);
     ImageExtent shown = input;
     if (keeps_proportions && !record.annotated.objects.empty()) {
       const ImageArea place = resizer.PlaceOf(StoredExtent(source, i, record.datum), input);
