@@ -24,32 +24,15 @@ bool StandsAlone(utf8proc_int32_t c) {
 
 Kind KindOf(utf8proc_int32_t c) {
   if (StandsAlone(c)) return Kind::kMark;
-  switch (utf8proc_category(c)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
+  switch (utf8proc_category_string(c)[0]) {  // "Lu", "Nd", ...
+    case 'L':
       return Kind::kLetter;
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
+    case 'M':
       return Kind::kCombining;
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO:
+    case 'N':
       return Kind::kDigit;
-    case UTF8PROC_CATEGORY_PC:
-    case UTF8PROC_CATEGORY_PD:
-    case UTF8PROC_CATEGORY_PS:
-    case UTF8PROC_CATEGORY_PE:
-    case UTF8PROC_CATEGORY_PI:
-    case UTF8PROC_CATEGORY_PF:
-    case UTF8PROC_CATEGORY_PO:
-    case UTF8PROC_CATEGORY_SM:
-    case UTF8PROC_CATEGORY_SC:
-    case UTF8PROC_CATEGORY_SK:
-    case UTF8PROC_CATEGORY_SO:
+    case 'P':
+    case 'S':
       return Kind::kMark;
     default:  // separators, control characters and what is not assigned
       return Kind::kBlank;
