@@ -15,8 +15,6 @@ namespace crema {
 
 namespace {
 
-constexpr size_t kMostBytes = 256;  // different values of a byte
-
 std::vector<uint32_t> NumbersOf(const std::string& text, const TextConversion& how, const Vocabulary& vocabulary,
                                 TextConverted* done) {
   std::vector<uint32_t> numbers;
@@ -100,8 +98,7 @@ TextConverted ConvertText(const TextConversion& how, const DatasetTarget& target
   progress->SetTotal(records);
   int64_t begin = 0;
   for (size_t part = 0; part < sizes.size(); ++part) {
-    WritePart(numbers.data() + begin, sizes[part], how.streams, vocabulary.size() <= kMostBytes, part, &writer,
-              progress);
+    WritePart(numbers.data() + begin, sizes[part], how.streams, vocabulary.fits_bytes(), part, &writer, progress);
     begin += sizes[part];
   }
   known ? writer.Commit() : new_vocabulary->CommitWith(&writer);

@@ -28,21 +28,17 @@ void TextFeatures::Count(const std::string& text) {
   empty_ += words.empty();
   cut_ += words.size() > form_.steps;
   longest_ = std::max(longest_, words.size());
-  for (const std::string& word : words) {
-    if (vocabulary_) {
-      unknown_ += vocabulary_->Find(word) == 1;
-    } else {
-      ++counts_[word];
-    }
-  }
+  for (const std::string& word : words) ++counts_[word];
 }
 
 void TextFeatures::EndCounting() {
-  if (vocabulary_) return;
-  vocabulary_ = Vocabulary::OfCounts(counts_, static_cast<size_t>(form_.most_frequent));
-  for (const auto& [word, count] : counts_) unknown_ += vocabulary_->Find(word) == 1 ? count : 0;
+  if (!vocabulary_) {
+    vocabulary_ = Vocabulary::OfCounts(counts_, static_cast<size_t>(form_.most_frequent));
+    new_vocabulary_.emplace(form_.vocabulary, *vocabulary_);
+  }
+  const int64_t unknown = vocabulary_->Find(kUnknownWord);
+  for (const auto& [word, count] : counts_) unknown_ += vocabulary_->Find(word) == unknown ? count : 0;
   counts_.clear();
-  new_vocabulary_.emplace(form_.vocabulary, *vocabulary_);
 }
 
 std::vector<float> TextFeatures::NumbersOf(const std::string& text) const {

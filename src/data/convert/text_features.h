@@ -33,7 +33,7 @@ class TextFeatures {
   void EndCounting();
 
   size_t steps() const { return form_.steps; }
-  bool fits_bytes() const { return vocabulary_->size() <= 256; }
+  bool fits_bytes() const { return vocabulary_->fits_bytes(); }
   // `steps` of them.
   std::vector<float> NumbersOf(const std::string& text) const;
 
@@ -46,7 +46,7 @@ class TextFeatures {
   TextFeaturesForm form_;
   std::optional<Vocabulary> vocabulary_;
   std::optional<NewVocabulary> new_vocabulary_;
-  std::unordered_map<std::string, int64_t> counts_;  // of words, for a new vocabulary
+  std::unordered_map<std::string, int64_t> counts_;  // of words
   size_t longest_ = 0;                               // words
   int64_t texts_ = 0, empty_ = 0, cut_ = 0, words_ = 0, unknown_ = 0;
 };

@@ -39,6 +39,8 @@ class Vocabulary {
   std::string Text() const;
 
   size_t size() const { return units_.size(); }
+  // Whether a byte holds each number.
+  bool fits_bytes() const { return size() <= 256; }
   // number: below size().
   const std::string& operator[](int64_t number) const { return units_[static_cast<size_t>(number)]; }
   // The number of a unit; that of kUnknownWord, or -1 without one, where it is absent.
