@@ -359,7 +359,7 @@ void MetricsObserver::Draw(bool last) {
 
 void MetricsObserver::EndDrawing() {
   if (!drawer_.joinable()) return;
-  if (!drawn_) drawer_.request_stop();
+  drawer_.request_stop();
   drawer_.join();
   ReportDrawing();
 }
