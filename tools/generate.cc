@@ -135,7 +135,7 @@ const Command& GenerateCommand() {
            ThreadsFlag(),
            GpuFlag()},
       .examples =
-          "The net has an Input for the numbers of units, with LSTM or RNN layers a second one for whether the\n"
+          "The net has an Input for the numbers of units, with recurrent layers a second one for whether the\n"
           "text goes on, and ends with a Softmax over the vocabulary.\n\n"
           "example, from the repository's root (configs/char_lstm/README.md trains the net):\n"
           "  crema generate --model=configs/char_lstm/deploy.prototxt \\\n"

@@ -160,6 +160,13 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
                     const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients,
                     float* workspace) override;
+  int64_t GruForwardWorkspace(const GruProblem& problem) override;
+  int64_t GruBackwardWorkspace(const GruProblem& problem) override;
+  void GruForward(const GruProblem& problem, const GruInputs& inputs, const GruParameters& parameters,
+                  const GruTape& tape, float* output, float* workspace) override;
+  void GruBackward(const GruProblem& problem, const GruInputs& inputs, const GruParameters& parameters,
+                   const GruTape& tape, const GruOutputGradients& of_output, const GruGradients& gradients,
+                   float* workspace) override;
   int64_t RnnForwardWorkspace(const RnnProblem& problem) override;
   int64_t RnnBackwardWorkspace(const RnnProblem& problem) override;
   void RnnForward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,

@@ -18,7 +18,7 @@ namespace {
 // The first layer that keeps a state from step to step; null: none does.
 const LayerParameter* RecurrentLayer(const NetParameter& net, const NetState& state) {
   const auto found = std::find_if(net.layer().begin(), net.layer().end(), [&](const LayerParameter& layer) {
-    return TakesPart(state, layer) && (layer.type() == "LSTM" || layer.type() == "RNN");
+    return TakesPart(state, layer) && layer.has_recurrent_param();
   });
   return found == net.layer().end() ? nullptr : &*found;
 }
@@ -106,7 +106,7 @@ void TextGenerator::FindInputs(const std::vector<std::string>& in_file, const st
   if (net_->inputs().size() == expected && input_.defined() && continues_.defined() == recurrent_) return;
   const std::string message = "the inputs of the net are " + NamesOrNone(in_file) + "; one that writes text has one, ";
   if (!recurrent_) throw UserError(message + "a top of an Input layer for the numbers of units");
-  throw UserError(message + "the numbers of units, and with LSTM or RNN layers another, their second bottom" +
+  throw UserError(message + "the numbers of units, and with recurrent layers another, their second bottom" +
                   (continues.empty() ? "" : ", \"" + continues + "\"") +
                   ", which tells whether the text goes on: both are tops of Input layers");
 }

@@ -9,6 +9,7 @@
 #include "device/device.h"
 #include "graph/program.h"
 #include "onnx/graph_writer.h"
+#include "onnx/layer_table.h"
 #include "onnx/value_names.h"
 #include "report/assumed_inputs.h"
 #include "runtime/missing_weights.h"
@@ -129,22 +130,15 @@ GraphProto WriteGraph(const Net& net, const OnnxOptions& options, std::vector<Di
   return fixed;
 }
 
-// Whether all sequences of a recurrent layer begin with the pass, here, too.
-bool BeginsInEachPass(const Graph& graph, const Node& node) {
-  const int maker = node.bottoms.size() > 1 ? graph.values[node.bottoms[1]].producer : -1;
-  return maker >= 0 && graph.nodes[maker].type->name == "ContinuationIndicator";
-}
-
 // Layers that go on here where the pass before ended, which a file of ONNX does not.
 void NoteStates(const CompiledNet& net, std::vector<Diagnostic>* notes) {
   for (const Node& node : net.graph.nodes) {
-    const std::string& type = node.type->name;
-    if ((type != "LSTM" && type != "RNN") || node.param->recurrent_param().expose_hidden()) continue;
-    if (BeginsInEachPass(net.graph, node)) continue;
+    if (!node.param->has_recurrent_param() || node.param->recurrent_param().expose_hidden()) continue;
+    if (onnx::BeginsInEachPass(net.graph, node)) continue;
     Diagnostic note;
     note.severity = Diagnostic::Severity::kNote;
     if (net.file.source) note.where = net.file.source->Layer(node.index_in_file);
-    note.message = "layer \"" + node.name() + "\" (" + type +
+    note.message = "layer \"" + node.name() + "\" (" + node.type->name +
                    "): begins with zeros in every run of the file; to go on from run to run set expose_hidden: true, "
                    "which makes the state bottoms and tops";
     notes->push_back(std::move(note));

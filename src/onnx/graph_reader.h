@@ -116,6 +116,7 @@ class NodeReader {
   int64_t Int(const std::string& name, int64_t fallback) const;
   float Float(const std::string& name, float fallback) const;
   std::string String(const std::string& name, const std::string& fallback) const;
+  std::optional<std::vector<std::string>> Strings(const std::string& name) const;
   std::optional<std::vector<int64_t>> Ints(const std::string& name) const;
   // Whole numbers that are an attribute in older operator sets and input `i` in newer ones.
   std::optional<std::vector<int64_t>> List(const std::string& name, int i) const;

@@ -89,6 +89,7 @@ class LayerWriter {
   std::vector<int64_t> bottom_dims(int i) const { return writer_.Dims(node_.bottoms[i]); }
   std::vector<int64_t> top_dims(int i) const { return writer_.Dims(node_.tops[i]); }
   const Node& node() const { return node_; }
+  const Graph& graph() const { return writer_.graph_; }
 
   // Stops with a diagnostic at `field` of this layer.
   [[noreturn]] void Refuse(const std::string& field, const std::string& message) const;

@@ -26,6 +26,9 @@ LayerTable YoloLayers();
 // Of a type that takes a file of its own.
 void WriteDetectionOutput(LayerWriter& layer);
 
+// Whether all sequences of a recurrent layer begin with the pass in crema, too.
+bool BeginsInEachPass(const Graph& graph, const Node& node);
+
 // Null where ONNX has no form of the type.
 LayerFunction FindLayerFunction(const std::string& type);
 // What the user can do about such a layer.

@@ -33,6 +33,8 @@ const char* Word(AttributeProto::AttributeType type) {
       return "numbers";
     case AttributeProto::INTS:
       return "whole numbers";
+    case AttributeProto::STRINGS:
+      return "words";
     case AttributeProto::TENSOR:
       return "a tensor";
     default:
@@ -143,6 +145,13 @@ std::string NodeReader::String(const std::string& name, const std::string& fallb
   if (!IsA(*attribute, AttributeProto::STRING, attribute->has_s()))
     Refuse(WrongType(*attribute, AttributeProto::STRING));
   return attribute->s();
+}
+
+std::optional<std::vector<std::string>> NodeReader::Strings(const std::string& name) const {
+  const AttributeProto* attribute = Attribute(name);
+  if (!attribute) return std::nullopt;
+  if (!IsA(*attribute, AttributeProto::STRINGS, true)) Refuse(WrongType(*attribute, AttributeProto::STRINGS));
+  return std::vector<std::string>(attribute->strings().begin(), attribute->strings().end());
 }
 
 std::optional<std::vector<int64_t>> NodeReader::Ints(const std::string& name) const {

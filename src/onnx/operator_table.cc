@@ -10,7 +10,7 @@ OperatorTable AllOperators() {
   OperatorTable all;
   for (OperatorTable table :
        {ActivationOperators(), ArithmeticOperators(), DenseOperators(), NormalizationOperators(), PaddingOperators(),
-        PoolingOperators(), ResizeOperators(), StructureOperators(), VisionOperators()}) {
+        PoolingOperators(), RecurrentOperators(), ResizeOperators(), StructureOperators(), VisionOperators()}) {
     all.merge(table);
   }
   return all;
@@ -30,7 +30,6 @@ OperatorFunction FindOperator(const std::string& op) {
 
 std::string RemedyForOperator(const NodeProto& node) {
   static const std::set<std::string> control = {"If", "Loop", "Scan", "SequenceMap"};
-  static const std::set<std::string> recurrent = {"LSTM", "GRU", "RNN"};
   static const std::set<std::string> boxes = {"NonMaxSuppression", "TopK", "NonZero", "RoiAlign"};
   const std::string& op = node.op_type();
   if (!node.domain().empty() && node.domain() != "ai.onnx") {
@@ -40,8 +39,9 @@ std::string RemedyForOperator(const NodeProto& node) {
   if (IsQuantized(op)) return "the model is quantised; import the one in float that it was made of";
   if (control.count(op) > 0)
     return "crema's nets have no branches and loops; export the model so that they are unrolled";
-  if (recurrent.count(op) > 0)
-    return "recurrent models are not read; write the net with crema's LSTM or RNN and train it";
+  if (op == "RNN")
+    return "crema's RNN has a layer of weights behind each step, which this one has not; a GRU or LSTM in its place is "
+           "read";
   if (op.starts_with("Random") || op == "Bernoulli") {
     return "makes random numbers, as a model does that is trained; call model.eval() and export again, with "
            "TrainingMode.PRESERVE where normalisation is to be kept";

@@ -19,6 +19,7 @@ OperatorTable DenseOperators();
 OperatorTable NormalizationOperators();
 OperatorTable PaddingOperators();
 OperatorTable PoolingOperators();
+OperatorTable RecurrentOperators();
 OperatorTable StructureOperators();
 OperatorTable ResizeOperators();
 OperatorTable VisionOperators();

@@ -19,7 +19,6 @@ class CpuSequences : public CpuDetectors {
                     float* workspace) override {
     crema::LstmBackward(problem, inputs, parameters, tape, of_output, gradients, workspace);
   }
-  int64_t RnnForwardWorkspace(const RnnProblem& problem) override { return crema::RnnForwardWorkspace(problem); }
   void LstmUnitForward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, float* cell,
                        float* output) override {
     crema::LstmUnitForward(problem, inputs, cell, output);
@@ -28,6 +27,18 @@ class CpuSequences : public CpuDetectors {
                         const float* output, float* cell_before_gradient, float* sums_gradient) override {
     crema::LstmUnitBackward(problem, inputs, cell, output, cell_before_gradient, sums_gradient);
   }
+  int64_t GruForwardWorkspace(const GruProblem& problem) override { return crema::GruForwardWorkspace(problem); }
+  int64_t GruBackwardWorkspace(const GruProblem& problem) override { return crema::GruBackwardWorkspace(problem); }
+  void GruForward(const GruProblem& problem, const GruInputs& inputs, const GruParameters& parameters,
+                  const GruTape& tape, float* output, float* workspace) override {
+    crema::GruForward(problem, inputs, parameters, tape, output, workspace);
+  }
+  void GruBackward(const GruProblem& problem, const GruInputs& inputs, const GruParameters& parameters,
+                   const GruTape& tape, const GruOutputGradients& of_output, const GruGradients& gradients,
+                   float* workspace) override {
+    crema::GruBackward(problem, inputs, parameters, tape, of_output, gradients, workspace);
+  }
+  int64_t RnnForwardWorkspace(const RnnProblem& problem) override { return crema::RnnForwardWorkspace(problem); }
   int64_t RnnBackwardWorkspace(const RnnProblem& problem) override { return crema::RnnBackwardWorkspace(problem); }
   void RnnForward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
                   const RnnTape& tape, float* output, float* workspace) override {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ops/sequences/ctc.h"
+#include "ops/sequences/gru.h"
 #include "ops/sequences/label_sequences.h"
 #include "ops/sequences/lstm.h"
 #include "ops/sequences/rnn.h"
@@ -16,7 +17,7 @@ class SequenceOperations {
  public:
   virtual ~SequenceOperations() = default;
 
-  // --- Recurrent layers: ops/sequences/lstm.h, ops/sequences/rnn.h. ---
+  // --- Recurrent layers: ops/sequences/lstm.h, gru.h, rnn.h. ---
   virtual int64_t LstmForwardWorkspace(const LstmProblem& problem) = 0;
   virtual int64_t LstmBackwardWorkspace(const LstmProblem& problem) = 0;
   virtual void LstmForward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
@@ -28,6 +29,13 @@ class SequenceOperations {
                                float* output) = 0;
   virtual void LstmUnitBackward(const LstmUnitProblem& problem, const LstmUnitInputs& inputs, const float* cell,
                                 const float* output, float* cell_before_gradient, float* sums_gradient) = 0;
+  virtual int64_t GruForwardWorkspace(const GruProblem& problem) = 0;
+  virtual int64_t GruBackwardWorkspace(const GruProblem& problem) = 0;
+  virtual void GruForward(const GruProblem& problem, const GruInputs& inputs, const GruParameters& parameters,
+                          const GruTape& tape, float* output, float* workspace) = 0;
+  virtual void GruBackward(const GruProblem& problem, const GruInputs& inputs, const GruParameters& parameters,
+                           const GruTape& tape, const GruOutputGradients& of_output, const GruGradients& gradients,
+                           float* workspace) = 0;
   virtual int64_t RnnForwardWorkspace(const RnnProblem& problem) = 0;
   virtual int64_t RnnBackwardWorkspace(const RnnProblem& problem) = 0;
   virtual void RnnForward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,

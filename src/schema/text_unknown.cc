@@ -47,6 +47,7 @@ std::vector<std::string> BlocksWith(const Descriptor* type, const std::string& n
 // The one of `blocks` that layers of that type read; empty where none is known to be.
 std::string BlockOfType(const std::vector<std::string>& blocks, const std::string& layer_type) {
   constexpr std::pair<std::string_view, std::string_view> kOfOtherName[] = {
+      {"GRU", "recurrent_param"},
       {"LSTM", "recurrent_param"},
       {"RNN", "recurrent_param"},
       {"Deconvolution", "convolution_param"},

@@ -106,7 +106,7 @@ TEST_P(RecurrentState, IsNotAdvancedByAReplay) {
   EXPECT_EQ(replayed.Forward(6), once.Forward(6));
 }
 
-INSTANTIATE_TEST_SUITE_P(Layers, RecurrentState, ::testing::Values("LSTM", "RNN"),
+INSTANTIATE_TEST_SUITE_P(Layers, RecurrentState, ::testing::Values("GRU", "LSTM", "RNN"),
                          [](const auto& type) { return type.param; });
 
 }  // namespace

@@ -133,7 +133,7 @@ TEST_F(OnnxImport, WantsExtentsThatAreOpen) {
 TEST_F(OnnxImport, NamesEveryOperatorThatIsMissing) {
   MadeModel m;
   m.Node("Relu", {"x"}, {"r"});
-  m.Node("LSTM", {"r"}, {"l"});
+  m.Node("RNN", {"r"}, {"l"});
   m.Node("Whirl", {"l"}, {"w"});
   m.Node("Whirl", {"w"}, {"w2"});
   m.Node("QLinearConv", {"w2"}, {"q"});
@@ -143,7 +143,7 @@ TEST_F(OnnxImport, NamesEveryOperatorThatIsMissing) {
   m.Node("Nothing", {"x"}, {"unused"});
   const std::string error = ErrorOf(m);
   for (const char* part :
-       {"node \"l\" (LSTM): recurrent models are not read", "node \"w\" (Whirl) and 1 more: crema has no form",
+       {"node \"l\" (RNN): crema's RNN has a layer of weights behind each step", "node \"w\" (Whirl) and 1 more: crema has no form",
         "node \"q\" (QLinearConv): the model is quantised", "node \"o\" (If): crema's nets have no branches",
         "node \"i\" (RandomUniformLike): makes random numbers, as a model does that is trained; call model.eval()",
         "node \"y\" (FusedConv): is of the domain \"com.example\""}) {

@@ -209,6 +209,7 @@ const std::set<std::string> kNotBack = {"ArgMax",
                                         "ContinuationIndicator",
                                         "DeformableConvolution",
                                         "DetectionOutput",
+                                        "GRU",
                                         "LSTM",
                                         "Parameter",
                                         "PriorBox",
@@ -241,6 +242,42 @@ TEST_F(OnnxRoundTrip, KeepsEveryLayerCase) {
   }
   for (const auto& [type, why] : refused) std::cout << type << " is refused: " << why << "\n";
   for (const auto& [type, cases] : back) EXPECT_EQ(cases == 0, kNotBack.count(type) > 0) << type;
+}
+
+// Where sequences begin with the pass ONNX has operators for them.
+TEST_F(OnnxRoundTrip, KeepsRecurrentLayersWhoseSequencesBeginWithThePass) {
+  for (const std::string type : {"GRU", "LSTM"}) {
+    const NetFile file = ParseNet(R"(
+        layer { name: "data" type: "Input" top: "x" input_param { shape { dim: 5 dim: 3 dim: 2 dim: 2 } } }
+        layer { name: "go_on" type: "ContinuationIndicator" bottom: "x" top: "go_on" }
+        layer { name: "steps" type: ")" +
+                                      type + R"(" bottom: "x" bottom: "go_on" top: "h"
+                recurrent_param { num_output: 6 weight_filler { type: "xavier" } } }
+        layer { name: "back" type: "Reverse" bottom: "h" top: "back" }
+        layer { name: "more" type: ")" +
+                                      type + R"(" bottom: "back" bottom: "go_on" top: "y"
+                recurrent_param { num_output: 4 weight_filler { type: "xavier" } } })",
+                                  "n");
+    Net net(file, {.phase = TEST, .backward = false});
+    FillParameters(net);
+    EXPECT_EQ(Difference(file, WeightsOf(net), [](Net& filled) { FillInputs(filled); }), "") << type;
+  }
+}
+
+TEST_F(OnnxRuntime, ComputesRecurrentLayersWhoseSequencesBeginWithThePass) {
+  for (const std::string type : {"GRU", "LSTM", "RNN"}) {
+    const NetFile file = ParseNet(R"(
+        layer { name: "data" type: "Input" top: "x" input_param { shape { dim: 5 dim: 3 dim: 4 } } }
+        layer { name: "go_on" type: "ContinuationIndicator" bottom: "x" top: "go_on" }
+        layer { name: "steps" type: ")" +
+                                      type + R"(" bottom: "x" bottom: "go_on" top: "h"
+                recurrent_param { num_output: 6 weight_filler { type: "xavier" } } })",
+                                  "n");
+    Net net(file, {.phase = TEST, .backward = false});
+    FillParameters(net);
+    comparison_.Add(type, file, WeightsOf(net), [](Net& filled) { FillInputs(filled); });
+  }
+  ExpectAgreement();
 }
 
 // Those of a file where there is one, else filled ones.

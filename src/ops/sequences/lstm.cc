@@ -153,7 +153,8 @@ void LstmForward(const LstmProblem& problem, const LstmInputs& inputs, const Lst
                        output + t * state,
                        last ? nullptr : tape.hidden_before + (t + 1) * state};
   };
-  recurrent::ForwardSteps(problem, gates, parameters.hidden_weights, tape.hidden_before, tape.gates, packed,
+  recurrent::ForwardSteps(problem, gates, parameters.hidden_weights, tape.hidden_before,
+                          {.to = tape.gates, .step_floats = batch * gates, .add = true}, packed,
                           [&](int64_t t, int64_t begin, int64_t end) { ForwardRows(begin, end, hidden, step_of(t)); });
 }
 
@@ -187,7 +188,7 @@ void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const Ls
   };
   const int64_t first_product = gradients.initial_hidden == nullptr ? 1 : 0;  // that anything needs
   recurrent::BackwardSteps(
-      problem, gates, parameters.hidden_weights, gates_gradient, first_product, hidden_gradient, packed,
+      problem, gates, parameters.hidden_weights, gates_gradient, first_product, {.to = hidden_gradient}, packed,
       [&](int64_t t, int64_t begin, int64_t end) { BackwardRows(begin, end, hidden, step_of(t)); });
   if (gradients.initial_hidden != nullptr) {
     KeepRows(batch, hidden, inputs.continuation, hidden_gradient, gradients.initial_hidden);

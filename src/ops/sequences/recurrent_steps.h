@@ -31,35 +31,42 @@ inline int64_t BackwardPacked(const RecurrentProblem& problem, int64_t sums) {
   return SideBySide(problem, sums) ? PackedFloats(sums, problem.hidden) : 0;
 }
 
-// For each step: to[t] += W_h hidden_before[t], then rows(t, begin, end) for sequences [begin, end), which make
-// hidden_before[t + 1].
+// Where the products of the steps with the hidden weights go.
+struct StepProducts {
+  float* to = nullptr;      // batch x columns of the first step
+  int64_t step_floats = 0;  // from the rows of one step to those of the next; 0: all steps use the same
+  bool add = false;         // to what rows() left there
+};
+
+// For each step: the product hidden_before[t] W_h^T of batch x sums, then rows(t, begin, end) for sequences [begin,
+// end), which make hidden_before[t + 1].
 template <typename Rows>
 void ForwardSteps(const RecurrentProblem& problem, int64_t sums, const float* hidden_weights,
-                  const float* hidden_before, float* to, float* packed, const Rows& rows) {
+                  const float* hidden_before, const StepProducts& products, float* packed, const Rows& rows) {
   const int64_t batch = problem.batch, hidden = problem.hidden;
   if (SideBySide(problem, sums)) {
     PackMatrix(true, hidden, sums, hidden_weights, packed);
     ParallelFor(batch, kSequencesPerThread, [&](int64_t begin, int64_t end) {
       for (int64_t t = 0; t < problem.steps; ++t) {
-        const int64_t row = t * batch + begin;
-        PackedProduct(end - begin, sums, hidden, hidden_before + row * hidden, packed, true, to + row * sums);
+        PackedProduct(end - begin, sums, hidden, hidden_before + (t * batch + begin) * hidden, packed, products.add,
+                      products.to + t * products.step_floats + begin * sums);
         rows(t, begin, end);
       }
     });
     return;
   }
   for (int64_t t = 0; t < problem.steps; ++t) {
-    Gemm(false, true, batch, sums, hidden, 1, hidden_before + t * batch * hidden, hidden_weights, 1,
-         to + t * batch * sums);
+    Gemm(false, true, batch, sums, hidden, 1, hidden_before + t * batch * hidden, hidden_weights,
+         products.add ? 1.0f : 0.0f, products.to + t * products.step_floats);
     ParallelFor(batch, RowGrain(problem), [&](int64_t begin, int64_t end) { rows(t, begin, end); });
   }
 }
 
-// For each step, from the last one: rows(t, begin, end), which make gradient[t], that of the sums, then, down to step
-// `first_product`, hidden_gradient = gradient[t] W_h, that of hidden_before[t].
+// For each step, from the last one: rows(t, begin, end), which make gradient[t], that of the products above, then, down
+// to step `first_product`, the product gradient[t] W_h of batch x hidden, towards the gradient of hidden_before[t].
 template <typename Rows>
 void BackwardSteps(const RecurrentProblem& problem, int64_t sums, const float* hidden_weights, const float* gradient,
-                   int64_t first_product, float* hidden_gradient, float* packed, const Rows& rows) {
+                   int64_t first_product, const StepProducts& products, float* packed, const Rows& rows) {
   const int64_t batch = problem.batch, hidden = problem.hidden;
   if (SideBySide(problem, sums)) {
     PackMatrix(false, sums, hidden, hidden_weights, packed);
@@ -67,8 +74,8 @@ void BackwardSteps(const RecurrentProblem& problem, int64_t sums, const float* h
       for (int64_t t = problem.steps - 1; t >= 0; --t) {
         rows(t, begin, end);
         if (t < first_product) continue;
-        PackedProduct(end - begin, hidden, sums, gradient + (t * batch + begin) * sums, packed, false,
-                      hidden_gradient + begin * hidden);
+        PackedProduct(end - begin, hidden, sums, gradient + (t * batch + begin) * sums, packed, products.add,
+                      products.to + t * products.step_floats + begin * hidden);
       }
     });
     return;
@@ -76,7 +83,8 @@ void BackwardSteps(const RecurrentProblem& problem, int64_t sums, const float* h
   for (int64_t t = problem.steps - 1; t >= 0; --t) {
     ParallelFor(batch, RowGrain(problem), [&](int64_t begin, int64_t end) { rows(t, begin, end); });
     if (t < first_product) continue;
-    Gemm(false, false, batch, hidden, sums, 1, gradient + t * batch * sums, hidden_weights, 0, hidden_gradient);
+    Gemm(false, false, batch, hidden, sums, 1, gradient + t * batch * sums, hidden_weights, products.add ? 1.0f : 0.0f,
+         products.to + t * products.step_floats);
   }
 }
 

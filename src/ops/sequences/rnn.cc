@@ -73,7 +73,8 @@ void RnnForward(const RnnProblem& problem, const RnnInputs& inputs, const RnnPar
   SumInputs(problem, hidden, inputs, parameters.of_hidden, tape.hidden,
             packed + recurrent::ForwardPacked(problem, hidden));
   KeepRows(batch, hidden, inputs.continuation, inputs.initial_hidden, tape.hidden_before);
-  recurrent::ForwardSteps(problem, hidden, parameters.of_hidden.hidden_weights, tape.hidden_before, tape.hidden, packed,
+  recurrent::ForwardSteps(problem, hidden, parameters.of_hidden.hidden_weights, tape.hidden_before,
+                          {.to = tape.hidden, .step_floats = state, .add = true}, packed,
                           [&](int64_t t, int64_t begin, int64_t end) {
                             const bool last = t + 1 == problem.steps;
                             ForwardRows(begin, end, hidden, last ? nullptr : inputs.continuation + (t + 1) * batch,
@@ -102,7 +103,7 @@ void RnnBackward(const RnnProblem& problem, const RnnInputs& inputs, const RnnPa
   Gemm(false, false, rows, hidden, hidden, 1, output_sums, parameters.output_weights, 0, hidden_sums);
   const int64_t first_product = gradients.of_hidden.initial_hidden == nullptr ? 1 : 0;  // that anything needs
   recurrent::BackwardSteps(problem, hidden, parameters.of_hidden.hidden_weights, hidden_sums, first_product,
-                           hidden_gradient, packed, [&](int64_t t, int64_t begin, int64_t end) {
+                           {.to = hidden_gradient}, packed, [&](int64_t t, int64_t begin, int64_t end) {
                              const bool last = t + 1 == problem.steps;
                              BackwardRows(begin, end, hidden, last ? nullptr : inputs.continuation + (t + 1) * batch,
                                           tape.hidden + t * state,

@@ -37,7 +37,7 @@ class MistakesOfData : public MistakeFinder {
 
   void FindShuffledSteps() {
     for (const Node& node : graph_.nodes) {
-      if ((node.type->name != "LSTM" && node.type->name != "RNN") || node.bottoms.size() < 2) continue;
+      if (!node.param->has_recurrent_param() || node.bottoms.size() < 2) continue;
       const Node* const data = SourceOfSteps(node.bottoms[1]);
       if (!data) continue;
       const bool shuffles = data->param->has_hdf5_data_param() ? data->param->hdf5_data_param().shuffle()
