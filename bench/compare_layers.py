@@ -42,6 +42,13 @@ def thrice(field, value):
     return " ".join([f"{field}: {value}"] * 3)
 
 
+def recurrent(kind, torch_kind):
+    """A sequence of 32 steps of 32 texts, 256 numbers each; PyTorch begins all of them with the pass."""
+    net = torch_kind(256, 256)
+    settings = f'type: "{kind}" recurrent_param {{ num_output: 256 weight_filler {{ type: "xavier" }} }}'
+    return [(32, 32, 256), (32, 32)], settings, lambda x, _: net(x)[0]
+
+
 def layers():
     """Name: (shapes of bottoms, the layer in prototxt, what PyTorch computes)."""
     two = [IMAGES, IMAGES]
@@ -86,6 +93,8 @@ def layers():
                                  nn.ConvTranspose2d(64, 64, 4, 2, 1)),
         "InnerProduct": ([(64, 1024)], 'type: "InnerProduct" inner_product_param { num_output: 1024 weight_filler { '
                          'type: "xavier" } }', nn.Linear(1024, 1024)),
+        "GRU": recurrent("GRU", nn.GRU),
+        "LSTM": recurrent("LSTM", nn.LSTM),
         "Eltwise SUM": (two, 'type: "Eltwise"', torch.add),
         "Eltwise MAX": (two, 'type: "Eltwise" eltwise_param { operation: MAX }', torch.maximum),
         "Eltwise PROD": (two, 'type: "Eltwise" eltwise_param { operation: PROD }', torch.mul),

@@ -33,6 +33,7 @@ DEFINE_string(freeze, "", "layers that keep their parameters");
 DEFINE_int32(patience, 10, "epochs without a better validation");
 DEFINE_int64(seed, 1, "of all random numbers");
 DEFINE_bool(augment, true, "cut and mirror training images at random");
+DEFINE_bool(balance_classes, false, "draw every class equally often");
 DEFINE_bool(from_scratch, false, "start without weights");
 
 namespace crema::tools {
@@ -126,6 +127,7 @@ RecipeRequest RequestOf(const CommandLine& line) {
   request.patience = FLAGS_patience;
   request.seed = static_cast<uint64_t>(FLAGS_seed);
   request.augment = FLAGS_augment;
+  request.balance_classes = FLAGS_balance_classes;
   request.precision = NetOptionsOf(line).precision;
   return request;
 }
@@ -251,6 +253,9 @@ const Command& FinetuneCommand() {
               {.name = "augment",
                .value = "",
                .help = "cut and mirror training photographs at random; on unless --noaugment"},
+              {.name = "balance_classes",
+               .value = "",
+               .help = "train with images of rare classes as often as with those of others"},
               {.name = "from_scratch", .value = "", .help = "start without weights, for comparison"},
               {.name = "seed", .value = "N", .help = "of all random numbers", .min = 0},
               {.name = "force", .value = "", .help = "replace the files and snapshots of another run in --output"},

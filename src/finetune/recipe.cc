@@ -154,6 +154,15 @@ LayerParameter DataLayer(const Model& model, Phase phase, const TransformationPa
   return layer;
 }
 
+// Instead of every record of an epoch once.
+void BalanceClasses(LayerParameter* data) {
+  const auto balance = [](auto* param) {
+    param->clear_shuffle();
+    param->set_balance_classes(true);
+  };
+  data->has_data_param() ? balance(data->mutable_data_param()) : balance(data->mutable_image_data_param());
+}
+
 // Of validation: the largest by which the fewest images count twice.
 int ValidationBatch(int64_t count, int most) {
   const auto surplus = [count](int64_t batch) { return (batch - count % batch) % batch; };
@@ -268,6 +277,7 @@ std::map<std::string, std::string> MakeRecipe(const RecipeRequest& request, cons
       DataLayer(model, TRAIN, TrainTransform(model, test, request.augment), train_source, dataset.train_list.root,
                 database, batches.train),
       DataLayer(model, TEST, test, validation_source, dataset.validation_list.root, database, batches.validation)};
+  if (request.balance_classes) BalanceClasses(&wanted.data[0]);
   const NetParameter net = MakeTrainNet(model.file, model.classification, wanted, weights.layers());
   std::vector<std::string> names;
   for (const LayerParameter& layer : net.layer()) names.push_back(layer.name());

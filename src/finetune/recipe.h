@@ -28,6 +28,7 @@ struct RecipeRequest {
   uint64_t seed = 1;
   Precision precision = Precision::kF32;
   bool augment = true;
+  bool balance_classes = false;  // draw every class equally often
 };
 
 // The files of an output folder by their names: train_val.prototxt, deploy.prototxt, solver.prototxt, labels.txt, and,

@@ -37,7 +37,7 @@ void ReadInOrder(NetParameter* net) {
     for (const FieldDescriptor* const field : settings) {
       if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
       google::protobuf::Message* const param = layer.GetReflection()->MutableMessage(&layer, field);
-      for (const char* order : {"shuffle", "shuffle_buffer", "rand_skip"}) {
+      for (const char* order : {"shuffle", "shuffle_buffer", "balance_classes", "rand_skip"}) {
         const FieldDescriptor* const setting = param->GetDescriptor()->FindFieldByName(order);
         if (setting) param->GetReflection()->ClearField(param, setting);
       }

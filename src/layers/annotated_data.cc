@@ -25,6 +25,10 @@ class AnnotatedDataLayer : public DatabaseSource {
 
   void CheckImageFields(LayerSetup& setup) override {
     DatabaseSource::CheckImageFields(setup);
+    if (fields().balance_classes) {
+      setup.Fail("data_param.balance_classes",
+                 "balance_classes needs images of one class each, and these have objects of several; remove it");
+    }
     boxes_ = setup.param().annotated_data_param();
     if (const auto mistake = PartSampler::FindMistake(boxes_)) {
       setup.Fail("annotated_data_param." + mistake->field, mistake->message);

@@ -20,6 +20,16 @@ class DataLayer : public DatabaseSource {
   }
 
   int64_t LabelCount(LayerSetup& setup, int64_t items) override {
+    const int64_t labels = FindLabelCount(setup, items);
+    if (labels > 0 && fields().balance_classes) {
+      setup.Fail(Field("balance_classes"), "balance_classes needs records of one class each, and those of \"" +
+                                               source() + "\" have " + std::to_string(labels) + " numbers; remove it");
+    }
+    return labels;
+  }
+
+  // 0: records have a class.
+  int64_t FindLabelCount(LayerSetup& setup, int64_t items) const {
     const Shape* const given = setup.shape_override(1);
     if (!SourceExists()) return given && given->axes() > 1 ? given->count() / items : 0;
     try {

@@ -11,8 +11,8 @@ namespace crema {
 DatabaseSource::Fields DatabaseSource::ReadFields(const LayerParameter& layer) {
   const DataParameter& param = layer.data_param();
   force_encoded_color_ = param.force_encoded_color();
-  return {"data_param",    param.source(),    param.batch_size(), param.prefetch(),
-          param.threads(), param.rand_skip(), param.shuffle(),    param.shuffle_buffer()};
+  return {"data_param",      param.source(),  param.batch_size(),     param.prefetch(),       param.threads(),
+          param.rand_skip(), param.shuffle(), param.shuffle_buffer(), param.balance_classes()};
 }
 
 void DatabaseSource::CheckImageFields(LayerSetup& setup) {
@@ -45,6 +45,10 @@ ImageSize DatabaseSource::ItemSizeOf(LayerSetup& setup, const Transform& transfo
 }
 
 void DatabaseSource::CheckOrder(LayerSetup& setup, const RecordSource& database) const {
+  if (fields().shuffle_buffer > 0 && fields().balance_classes) {
+    setup.Fail("data_param.balance_classes",
+               "draws each record by itself, which shuffle_buffer is to avoid: remove one of the two");
+  }
   if (fields().shuffle_buffer > 0 && !fields().shuffle) {
     setup.Warn("data_param.shuffle_buffer", "shuffle_buffer has no effect without shuffle: true");
   }

@@ -13,7 +13,9 @@ namespace {
 class ImageDataLayer : public ImageFileSource {
  private:
   FileFields ReadFileFields(const LayerParameter& layer) override {
-    return FileFieldsOf("image_data_param", layer.image_data_param());
+    FileFields fields = FileFieldsOf("image_data_param", layer.image_data_param());
+    fields.common.balance_classes = layer.image_data_param().balance_classes();
+    return fields;
   }
   const char* example_of_source() const override { return "file with one path and label per line"; }
 
@@ -21,6 +23,9 @@ class ImageDataLayer : public ImageFileSource {
     const ImageDataParameter& param = setup.param().image_data_param();
     label_count_ = ReadInRange(setup, Field("label_count"), param.label_count(), {0, kMaxLabelCount});
     RefuseFieldsOfOthers(setup);
+    if (label_count_ > 0 && param.balance_classes()) {
+      setup.Fail(Field("balance_classes"), "balance_classes needs images of one class each; remove it or label_count");
+    }
     ImageFileSource::CheckImageFields(setup);
   }
 

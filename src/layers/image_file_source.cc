@@ -34,7 +34,8 @@ void ImageFileSource::RefuseFieldsOfOthers(const LayerSetup& setup) const {
     const char *what, *type, *other_type;
   };
   for (const OfType& of :
-       {OfType{"label_count", param.has_label_count(), "numbers of a whole image", "ImageData", ""},
+       {OfType{"balance_classes", param.has_balance_classes(), "the class of a whole image", "ImageData", ""},
+        OfType{"label_count", param.has_label_count(), "numbers of a whole image", "ImageData", ""},
         {"label_type", param.has_label_type(), "labels of pixels", "ImageSegData", ""},
         {"ignore_label", param.has_ignore_label(), "labels of pixels", "ImageSegData", "ImageLabelmapData"},
         {"labelmap", param.has_labelmap(), "targets of pixels", "ImageLabelmapData", ""},

@@ -135,6 +135,7 @@ SampleOrder ItemSource::OrderOf(uint64_t seed) const {
   order.drawer = DrawerOf(name_);
   order.shuffle = fields_.shuffle;
   order.buffer = fields_.shuffle_buffer;
+  order.balance_classes = fields_.balance_classes;
   order.DrawSkip(fields_.rand_skip);
   return order;
 }

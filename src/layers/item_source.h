@@ -39,6 +39,7 @@ class ItemSource : public Layer {
     uint32_t batch_size = 0, prefetch = 4, threads = 0, rand_skip = 0;
     bool shuffle = false;
     uint32_t shuffle_buffer = 0;
+    bool balance_classes = false;
     bool threads_help = true;  // and are a field; false: the source is read by one at a time
   };
 

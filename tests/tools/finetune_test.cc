@@ -252,6 +252,16 @@ TEST_F(Finetune, GoesOnInAnotherPlace) {
   EXPECT_FALSE(run.Says("--snapshot=auto")) << run.err;
 }
 
+TEST_F(Finetune, BalancesTheClassesItTrainsWith) {
+  for (int i = 3; i < 20; ++i) fs::remove(folder_ / ("photos/red/" + std::to_string(i) + ".jpg"));
+  const Finished run = Run("rare", {"--from_scratch", "--epochs=6", "--patience=0", "--balance_classes"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::string net = ReadText(folder_ / "rare/train_val.prototxt");
+  EXPECT_EQ(net.find("balance_classes: true"), net.rfind("balance_classes: true")) << "of the layer of TRAIN alone";
+  EXPECT_NE(net.find("balance_classes: true"), std::string::npos);
+  EXPECT_EQ(net.find("shuffle"), std::string::npos);
+}
+
 TEST_F(Finetune, LearnsFromDatabases) {
   const Finished converted = RunProgram(
       {"convert_imageset", "--encoded", "--split=train:0.8,val:0.2", "photos", "colours"}, {.folder = folder_.path()});

@@ -1,6 +1,8 @@
 #include "data/loaders/datum_loader.h"
 
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "base/machine_memory.h"
 #include "crema/error.h"
@@ -13,6 +15,12 @@ namespace {
 
 Transform::Values ValuesOf(const DatumView& datum) {
   return datum.bytes() ? Transform::Values::kBytes : Transform::Values::kFloats;
+}
+
+std::vector<int32_t> LabelsOf(const RecordSource& source) {
+  std::vector<int32_t> labels(source.count());
+  for (uint64_t i = 0; i < labels.size(); ++i) labels[i] = ReadDatum(source, i, source.Peek(i)).label;
+  return labels;
 }
 
 }  // namespace
@@ -53,6 +61,7 @@ DatumLoader::DatumLoader(std::shared_ptr<const RecordSource> source, std::span<c
       first_(LookAtFirst(*source_, first_datum, transform_)),
       item_shape_(first_.item.shape()) {
   order_.records = source_->count();
+  if (order_.balance_classes) order_.classes = std::make_shared<const ClassBalance>(LabelsOf(*source_));
   if (RecordReadAhead::Wanted(source_->bytes(), MachineMemory())) {
     read_ahead_ = std::make_unique<RecordReadAhead>(source_, order_);
   }

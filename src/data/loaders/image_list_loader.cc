@@ -101,6 +101,11 @@ ImageListLoader::ImageListLoader(std::shared_ptr<const ImageList> list, Transfor
     : list_(std::move(list)), transform_(std::move(transform)), order_(order) {
   CREMA_CHECK(!list_->entries.empty());
   order_.records = list_->entries.size();
+  if (order_.balance_classes) {
+    std::vector<int32_t> labels;
+    for (const ImageList::Entry& entry : list_->entries) labels.push_back(entry.label);
+    order_.classes = std::make_shared<const ClassBalance>(labels);
+  }
   item_size_ = FirstItemSize(*list_, transform_);
   item_shape_ = item_size_.shape();
 }

@@ -3,14 +3,16 @@
 #define CREMA_DATA_LOADERS_SAMPLE_ORDER_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "base/random.h"
+#include "data/loaders/class_balance.h"
 
 namespace crema {
 
-// Epoch e holds every record once. All random numbers are pure functions of the seed (base/random.h). The order and the
-// skip do not depend on the drawer, so that two layers that read databases of equal length (images and their label
-// maps) stay in step.
+// Epoch e holds every record once, but for balanced classes. All random numbers are pure functions of the seed
+// (base/random.h). The order and the skip do not depend on the drawer, so that two layers that read databases of equal
+// length (images and their label maps) stay in step.
 struct SampleOrder {
   uint64_t seed = 0;
   uint32_t drawer = 0;   // who draws the numbers of RandomAt; below 2^22
@@ -18,9 +20,13 @@ struct SampleOrder {
   bool shuffle = false;  // another order in every epoch; false: the database's order
   uint64_t buffer = 0;   // records that a shuffled order mixes with each other; 0, or at least `records`: all
   uint64_t skip = 0;     // positions left out at the very start
+  // Every class is drawn equally often, in a random order; who knows the labels of all records sets `classes`.
+  bool balance_classes = false;
+  std::shared_ptr<const ClassBalance> classes = nullptr;
 
   uint64_t RecordAt(uint64_t position) const {
     const uint64_t at = position + skip;
+    if (classes) return classes->RecordAt(seed, kShuffle | 8, at / records, at % records);
     if (!shuffle) return at % records;
     return in_blocks() ? RecordInBlocks(at / records, at % records)
                        : Permute(seed, StreamId(kShuffle, at / records), at % records, records);
