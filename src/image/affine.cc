@@ -118,6 +118,17 @@ AffineMap TurnedMap(const ImageExtent& stored, const ImageExtent& resized, doubl
   return map;
 }
 
+AffineMap ShearedMap(double by_row, double by_column) {
+  AffineMap map{kPixel / 2, kPixel / 2, kPixel, FixedPoint(by_column), FixedPoint(by_row), kPixel};
+  map.x += map.x_row / 2;
+  map.y += map.y_column / 2;
+  return map;
+}
+
+AffineMap ShiftedMap(int right, int down) {
+  return {kPixel / 2 - right * kPixel, kPixel / 2 - down * kPixel, kPixel, 0, 0, kPixel};
+}
+
 void FindCovered(const AffineMap& map, const ImageExtent& extent, int height, int width, std::vector<PixelRun>* runs) {
   runs->resize(static_cast<size_t>(height));
   for (int v = 0; v < height; ++v) {
@@ -127,6 +138,20 @@ void FindCovered(const AffineMap& map, const ImageExtent& extent, int height, in
     const int first = std::max(columns.first, rows.first);
     const int behind = std::min(columns.first + columns.count, rows.first + rows.count);
     (*runs)[static_cast<size_t>(v)] = behind > first ? PixelRun{first, behind - first} : PixelRun{};
+  }
+}
+
+void CutUncovered(const AffineMap& map, std::span<const PixelRun> covered, std::vector<PixelRun>* runs) {
+  for (size_t v = 0; v < runs->size(); ++v) {
+    PixelRun& run = (*runs)[v];
+    const auto counts = [&](int column) {
+      const Walk walk = WalkOf(map, static_cast<int>(v), column);
+      const PixelRun& source = covered[static_cast<size_t>(walk.y >> kBits)];
+      const int64_t x = walk.x >> kBits;
+      return x >= source.first && x < source.first + source.count;
+    };
+    while (run.count > 0 && !counts(run.first)) ++run.first, --run.count;
+    while (run.count > 0 && !counts(run.first + run.count - 1)) --run.count;
   }
 }
 

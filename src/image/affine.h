@@ -28,6 +28,11 @@ struct AffineMap {
 AffineMap TurnedMap(const ImageExtent& stored, const ImageExtent& resized, double degrees, const ImageArea& part,
                     int height, int width);
 
+// Of images of one size, moved as a whole: what comes to the point (x, y) is what was at (x + by_row * y, y + by_column
+// * x), and at (x - right, y - down).
+AffineMap ShearedMap(double by_row, double by_column);
+AffineMap ShiftedMap(int right, int down);
+
 // Pixels of a row: `count` from `first` on.
 struct PixelRun {
   int first = 0, count = 0;
@@ -37,6 +42,10 @@ struct PixelRun {
 
 // Of each row of the result, height x width, the pixels that come from within an image of size `extent`.
 void FindCovered(const AffineMap& map, const ImageExtent& extent, int height, int width, std::vector<PixelRun>* runs);
+
+// Of `runs`, as FindCovered made them of an image of which only `covered` counts of each row, cuts off at both ends
+// what lies in pixels that do not count.
+void CutUncovered(const AffineMap& map, std::span<const PixelRun> covered, std::vector<PixelRun>* runs);
 
 // The pixels of `runs`, one for each row of the result, whose points lie within `from`; all others are left as they
 // are. Interpolated between four pixels whose weights have 11 bits, and beyond the outermost centres as these. Makes

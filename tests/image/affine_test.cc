@@ -154,5 +154,66 @@ TEST(Affine, ReducedMapsShowTheSame) {
   for (size_t i = 0; i < 256; ++i) ASSERT_NEAR(from_large.pixels[i], from_small.pixels[i], 1);
 }
 
+// A row beneath comes from further right; the first row and column from where they are, but for half a pixel.
+TEST(Affine, ShearsAboutTheCorner) {
+  const Image from = Noise(8, 9, 1);
+  for (const bool by_row : {true, false}) {
+    const AffineMap map = by_row ? ShearedMap(0.25, 0) : ShearedMap(0, 0.25);
+    Image to;
+    std::vector<PixelRun> runs;
+    FindCovered(map, {8, 9}, 8, 9, &runs);
+    SampleBilinear(from, map, runs, 9, &to);
+    for (int v = 0; v < 8; ++v) {
+      for (int u = 0; u < 9; ++u) {
+        const double x = u + 0.5 + (by_row ? 0.25 * (v + 0.5) : 0), y = v + 0.5 + (by_row ? 0 : 0.25 * (u + 0.5));
+        const bool inside = x < 9 && y < 8;
+        ASSERT_EQ(inside, u >= runs[v].first && u < runs[v].first + runs[v].count);
+        if (!inside) continue;
+        ASSERT_NEAR(to.row(v)[u], Interpolated(from, {0, 0, 8, 9}, y - 0.5, x - 0.5, 0), 0.7);
+      }
+    }
+  }
+}
+
+TEST(Affine, ShiftsByWholePixels) {
+  const Image from = Noise(8, 9, 3);
+  for (const auto& [right, down] : {std::pair(0, 0), {2, 0}, {-3, 1}, {8, -7}, {9, 0}, {0, 8}, {-100, 100}}) {
+    const AffineMap map = ShiftedMap(right, down);
+    Image to;
+    std::vector<PixelRun> runs;
+    FindCovered(map, {8, 9}, 8, 9, &runs);
+    SampleBilinear(from, map, runs, 9, &to);
+    for (int v = 0; v < 8; ++v) {
+      for (int u = 0; u < 9; ++u) {
+        const bool inside = u - right >= 0 && u - right < 9 && v - down >= 0 && v - down < 8;
+        ASSERT_EQ(inside, u >= runs[v].first && u < runs[v].first + runs[v].count);
+        for (int c = 0; c < 3 && inside; ++c) {
+          ASSERT_EQ(to.row(v)[3 * u + c], from.row(v - down)[3 * (u - right) + c]);
+        }
+      }
+    }
+  }
+}
+
+TEST(Affine, WhatDoesNotCountIsCutOff) {
+  const std::vector<PixelRun> covered = {{}, {2, 3}, {0, 5}, {4, 1}};
+  std::vector<PixelRun> runs;
+  const AffineMap stays = ShiftedMap(0, 0), moves = ShiftedMap(1, 1);
+  FindCovered(stays, {4, 5}, 4, 5, &runs);
+  CutUncovered(stays, covered, &runs);
+  for (size_t v = 0; v < 4; ++v) {
+    EXPECT_EQ(runs[v].count, covered[v].count);
+    if (runs[v].count > 0) {
+      EXPECT_EQ(runs[v].first, covered[v].first);
+    }
+  }
+  FindCovered(moves, {4, 5}, 4, 5, &runs);
+  CutUncovered(moves, covered, &runs);
+  EXPECT_EQ(runs[0].count, 0);
+  EXPECT_EQ(runs[1].count, 0);
+  EXPECT_EQ(runs[2], (PixelRun{3, 2}));
+  EXPECT_EQ(runs[3], (PixelRun{1, 4}));
+}
+
 }  // namespace
 }  // namespace crema
