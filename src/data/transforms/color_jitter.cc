@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "data/transforms/channel_histograms.h"
+
 namespace crema {
 
 namespace {
@@ -11,9 +13,7 @@ float FactorOf(float range, const RandomStream& random, uint64_t number) {
   return range > 0 ? 1 - range + 2 * range * random.Uniform(number) : 1;
 }
 
-using Histogram = std::array<uint32_t, 256>;
-
-double MeanOf(const Histogram& histogram, float brightness, double count) {
+double MeanOf(const ByteHistogram& histogram, float brightness, double count) {
   double sum = 0;
   for (int value = 0; value < 256; ++value) {
     sum += static_cast<double>(histogram[value]) * std::min(255.0f, static_cast<float>(value) * brightness);
@@ -23,29 +23,14 @@ double MeanOf(const Histogram& histogram, float brightness, double count) {
 
 // By way of histograms, so that the sum does not depend on the order of pixels or the kind of CPU.
 float MeanLuminance(const Image& image, const ImageArea& area, std::span<const PixelRun> runs, float brightness) {
-  // Neighbours are often equal: counted in the same place, each would wait for the one before.
-  std::array<Histogram, 3> histograms{}, odd{};
+  ChannelHistograms all(image.channels);
   int64_t pixels = 0;
   for (int y = 0; y < area.height; ++y) {
     const PixelRun run = runs.empty() ? PixelRun{0, area.width} : runs[static_cast<size_t>(y)];
-    const uint8_t* row = image.row(area.top + y) + (area.left + run.first) * image.channels;
+    all.Add(image.row(area.top + y) + (area.left + run.first) * image.channels, run.count);
     pixels += run.count;
-    int x = 0;
-    if (image.channels == 3) {
-      for (; x + 1 < run.count; x += 2, row += 6) {
-        for (int c = 0; c < 3; ++c) {
-          ++histograms[c][row[c]];
-          ++odd[c][row[3 + c]];
-        }
-      }
-      for (int c = 0; c < 3 && x < run.count; ++c) ++histograms[c][row[c]];
-    } else {
-      for (; x < run.count; ++x) ++histograms[0][row[x]];
-    }
   }
-  for (int c = 0; c < image.channels; ++c) {
-    for (int value = 0; value < 256; ++value) histograms[c][value] += odd[c][value];
-  }
+  const std::array<ByteHistogram, 3>& histograms = all.Sum();
   const auto count = static_cast<double>(std::max<int64_t>(pixels, 1));
   const double first = MeanOf(histograms[0], brightness, count);
   if (image.channels == 1) return static_cast<float>(first);
