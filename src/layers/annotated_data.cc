@@ -44,7 +44,10 @@ class AnnotatedDataLayer : public DatabaseSource {
                                                    {"mirror_vertical", transform().mirror_vertical()},
                                                    {"max_rotation_angle", transform().max_rotation_angle() > 0},
                                                    {"random_erasing", transform().has_random_erasing()},
-                                                   {"color_jitter", transform().has_color_jitter()}};
+                                                   {"color_jitter", transform().has_color_jitter()},
+                                                   {"gaussian_blur", transform().has_gaussian_blur()},
+                                                   {"rand_augment", transform().has_rand_augment()},
+                                                   {"trivial_augment", transform().has_trivial_augment()}};
     for (const auto& [field, set] : others) {
       if (!set) continue;
       setup.Fail(

@@ -71,7 +71,10 @@ class VideoDataLayer : public ImageFileSource {
     const std::pair<const char*, bool> others[] = {{"force_color", given.force_color()},
                                                    {"mirror_vertical", given.mirror_vertical()},
                                                    {"max_rotation_angle", given.max_rotation_angle() > 0},
-                                                   {"color_jitter", given.has_color_jitter()}};
+                                                   {"color_jitter", given.has_color_jitter()},
+                                                   {"gaussian_blur", given.has_gaussian_blur()},
+                                                   {"rand_augment", given.has_rand_augment()},
+                                                   {"trivial_augment", given.has_trivial_augment()}};
     for (const auto& [field, set] : others) {
       if (set) fail(field, "is not done to optical flow; remove it");
     }

@@ -54,7 +54,10 @@ class WindowDataLayer : public ImageSource {
                                                    {"max_rotation_angle", given.max_rotation_angle() > 0},
                                                    {"random_erasing", given.has_random_erasing()},
                                                    {"force_gray", given.force_gray()},
-                                                   {"color_jitter", given.has_color_jitter()}};
+                                                   {"color_jitter", given.has_color_jitter()},
+                                                   {"gaussian_blur", given.has_gaussian_blur()},
+                                                   {"rand_augment", given.has_rand_augment()},
+                                                   {"trivial_augment", given.has_trivial_augment()}};
     for (const auto& [field, set] : others) {
       if (!set) continue;
       setup.Fail("transform_param." + std::string(field),

@@ -95,7 +95,7 @@ TEST(Allocation, NoneWhereImagesAreDecodedAndChanged) {
     list->entries.push_back({name, i});
   }
   testing::WriteDatums(folder / "db", datums);
-  TransformationParameter crop, random, turned, several;
+  TransformationParameter crop, random, turned, several, policy;
   crop.set_resize_shorter_side(50);
   crop.set_crop_size(40);
   crop.set_pad(2);
@@ -111,7 +111,12 @@ TEST(Allocation, NoneWhereImagesAreDecodedAndChanged) {
   several.set_crop_size(40);
   several.set_multi_scale(true);
   several.set_fix_crop(true);
-  for (const TransformationParameter& param : {crop, random, turned, several}) {
+  policy = random;
+  policy.mutable_rand_augment()->set_operations(14);
+  policy.mutable_gaussian_blur()->set_probability(1);
+  policy.mutable_gaussian_blur()->set_min_sigma(2);
+  policy.mutable_color_jitter()->set_hue(0.1f);
+  for (const TransformationParameter& param : {crop, random, turned, several, policy}) {
     ExpectNoneOf(
         std::make_shared<DatumLoader>(OpenRecordSource(folder / "db"), Transform(param, TRAIN, ""), SampleOrder()));
     ExpectNoneOf(std::make_shared<ImageListLoader>(list, Transform(param, TRAIN, ""), SampleOrder()));

@@ -39,6 +39,9 @@ TransformationParameter Everything() {
   param.set_mirror_vertical(true);
   param.set_max_rotation_angle(30);
   param.mutable_random_erasing()->set_probability(1);
+  param.mutable_rand_augment();
+  param.mutable_gaussian_blur()->set_probability(1);
+  param.mutable_color_jitter()->set_hue(0.5f);
   return param;
 }
 
@@ -217,7 +220,17 @@ TEST(Augmentation, AnyFieldsAndSizesGoTogether) {
     if (below(3) == 0 && channels != 2) {
       param.mutable_color_jitter()->set_brightness(0.5f);
       param.mutable_color_jitter()->set_contrast(1);
+      param.mutable_color_jitter()->set_hue(0.5f);
     }
+    if (below(3) == 0 && channels != 2) {
+      if (below(2) == 0) {
+        param.mutable_rand_augment()->set_operations(5);
+        param.mutable_rand_augment()->set_magnitude(30);
+      } else {
+        param.mutable_trivial_augment();
+      }
+    }
+    if (below(3) == 0) param.mutable_gaussian_blur()->set_max_sigma(4);
     SCOPED_TRACE(std::to_string(height) + "x" + std::to_string(width) + "x" + std::to_string(channels) + ": " +
                  param.ShortDebugString());
     const Transform transform(param, TRAIN, "");

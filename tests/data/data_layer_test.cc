@@ -368,7 +368,8 @@ TEST(DataLayer, AugmentedStreamsResumeWithinAnEpoch) {
   const std::string augment =
       "transform_param { mirror: true crop_size: 8 random_resized_crop {} "
       "mirror_vertical: true max_rotation_angle: 20 random_erasing {} "
-      "color_jitter { brightness: 0.4 contrast: 0.4 saturation: 0.4 } mean_value: 100 std_value: 60 }";
+      "rand_augment {} color_jitter { brightness: 0.4 contrast: 0.4 saturation: 0.4 hue: 0.1 } gaussian_blur {} "
+      "mean_value: 100 std_value: 60 }";
   DataDriver whole(DataNet(folder / "db", "shuffle: true threads: 1", augment), TRAIN);
   std::vector<std::vector<float>> batches;
   for (int k = 0; k < 12; ++k) {

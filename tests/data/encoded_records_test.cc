@@ -40,6 +40,8 @@ TransformationParameter Everything() {
   param.set_max_rotation_angle(20);
   param.mutable_random_resized_crop();
   param.mutable_random_erasing();
+  param.mutable_trivial_augment();
+  param.mutable_gaussian_blur();
   param.mutable_color_jitter()->set_brightness(0.4f);
   param.mutable_color_jitter()->set_contrast(0.4f);
   param.mutable_color_jitter()->set_saturation(0.4f);

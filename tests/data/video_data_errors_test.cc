@@ -102,6 +102,9 @@ TEST_F(VideoDataMistakes, FieldsThatContradictAreRefused) {
   ExpectRefused("num_segments: 3 modality: RGB", "force_gray: true",
                 {"force_gray is set, but frames have three channels"});
   ExpectRefused("num_segments: 3", "color_jitter { contrast: 0.5 }", {"color_jitter is not done to optical flow"});
+  ExpectRefused("num_segments: 3", "gaussian_blur {}", {"gaussian_blur is not done to optical flow"});
+  ExpectRefused("num_segments: 3", "rand_augment {}", {"rand_augment is not done to optical flow"});
+  ExpectRefused("num_segments: 3", "trivial_augment {}", {"trivial_augment is not done to optical flow"});
   for (const auto& [pattern, part] : {std::pair("img.jpg", "no place for the number"),
                                       {"%d_%d.jpg", "several places for the number"},
                                       {"%s_%d.jpg", "\"%s_%d.jpg\" of name_pattern is not understood"},

@@ -1,6 +1,7 @@
 // Frames of videos: the layer VideoData, in the forms of C3D and of Temporal Segment Networks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <tuple>
@@ -188,6 +189,29 @@ TEST_F(VideoDataTest, AllFramesOfAnItemAreCutAndMirroredAlike) {
       }
     }
     EXPECT_GT(seen.size(), 15u);
+  }
+}
+
+TEST_F(VideoDataTest, AllFramesOfAnItemAreAugmentedAlike) {
+  for (const char* const pattern : {"%06d.jpg", "image_%04d.jpg"}) {
+    testing::WriteVideo(folder_ / "videos/still", pattern, 5, [](int) { return testing::Photograph(20, 20); });
+  }
+  WriteList("still 1 0\nstill 1 0\n");
+  for (const std::string policy : {"rand_augment { operations: 3 }", "trivial_augment {}"}) {
+    testing::SourceDriver driver = Driver("use_image: true new_length: 5",
+                                          policy + " color_jitter { hue: 0.5 } gaussian_blur {} mean_value: 90", TRAIN);
+    std::set<std::vector<float>> seen;
+    for (int k = 0; k < 15; ++k) {
+      driver.Forward();
+      for (size_t item = 0; item < 2; ++item) {
+        for (size_t channel = 0; channel < 3; ++channel) {
+          const auto first = driver.value(0).begin() + static_cast<int64_t>((item * 3 + channel) * 5 * 400);
+          for (int frame = 1; frame < 5; ++frame) EXPECT_TRUE(std::equal(first, first + 400, first + frame * 400));
+          seen.insert({first, first + 400});
+        }
+      }
+    }
+    EXPECT_GT(seen.size(), 80u);
   }
 }
 

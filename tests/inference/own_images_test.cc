@@ -246,6 +246,8 @@ const char* const kTransforms[] = {
     "color_jitter { brightness: 0.4 } fix_crop: true crop_size: 12",
     "multi_scale: true crop_size: 12",
     "mirror_vertical: true max_rotation_angle: 20 random_erasing {} crop_size: 12",
+    "rand_augment {} color_jitter { hue: 0.1 } gaussian_blur { probability: 1 } crop_size: 12",
+    "trivial_augment {} crop_size: 12",
     "img_rand_resize_lower: 16 img_rand_resize_upper: 16 crop_size: 12 force_color: true",
     "img_rand_resize_lower: 16 img_rand_resize_upper: 16 crop_size: 12 mean_file: \"mean3\"",
     "img_rand_resize_lower: 30 img_rand_resize_upper: 30 rand_resize_ratio_lower: 1.2 rand_resize_ratio_upper: 1.2 "

@@ -41,11 +41,12 @@ float MeanLuminance(const Image& image, const ImageArea& area, std::span<const P
 }  // namespace
 
 ColorChange ColorJitter::Draw(const Image& image, const ImageArea& area, const RandomStream& random, uint64_t first,
-                              std::span<const PixelRun> runs) const {
+                              uint64_t hue, std::span<const PixelRun> runs) const {
   ColorChange change;
   change.brightness = FactorOf(brightness_, random, first);
   change.contrast = FactorOf(contrast_, random, first + 1);
   change.saturation = FactorOf(saturation_, random, first + 2);
+  if (hue_ > 0) change.hue = hue_ * (2 * random.Uniform(hue) - 1);
   if (contrast_ > 0) change.mean = MeanLuminance(image, area, runs, change.brightness);
   return change;
 }

@@ -13,9 +13,9 @@
 namespace crema {
 
 // What happens to the colours of one image: x * brightness, then (x - mean) * contrast + mean, then (x - luminance) *
-// saturation + luminance, each cut off at 0 and 255.
+// saturation + luminance, each cut off at 0 and 255; then hues, in HSV, are shifted by `hue` turns.
 struct ColorChange {
-  float brightness = 1, contrast = 1, saturation = 1;
+  float brightness = 1, contrast = 1, saturation = 1, hue = 0;
   float mean = 0;  // luminance of the image after the first step
 };
 
@@ -26,16 +26,19 @@ class ColorJitter {
  public:
   ColorJitter() = default;  // changes nothing
   explicit ColorJitter(const ColorJitterParameter& param)
-      : brightness_(param.brightness()), contrast_(param.contrast()), saturation_(param.saturation()) {}
+      : brightness_(param.brightness()),
+        contrast_(param.contrast()),
+        saturation_(param.saturation()),
+        hue_(param.hue()) {}
 
-  bool changes() const { return brightness_ > 0 || contrast_ > 0 || saturation_ > 0; }
-  // The change of `area` of an image of one or three channels, from the numbers `first` to `first` + 2 of `random`.
-  // `runs`: what counts of each row of the area; none: all.
-  ColorChange Draw(const Image& image, const ImageArea& area, const RandomStream& random, uint64_t first,
+  bool changes() const { return brightness_ > 0 || contrast_ > 0 || saturation_ > 0 || hue_ > 0; }
+  // The change of `area` of an image of one or three channels, from the numbers `first` to `first` + 2 and `hue` of
+  // `random`. `runs`: what counts of each row of the area; none: all.
+  ColorChange Draw(const Image& image, const ImageArea& area, const RandomStream& random, uint64_t first, uint64_t hue,
                    std::span<const PixelRun> runs = {}) const;
 
  private:
-  float brightness_ = 0, contrast_ = 0, saturation_ = 0;
+  float brightness_ = 0, contrast_ = 0, saturation_ = 0, hue_ = 0;
 };
 
 }  // namespace crema

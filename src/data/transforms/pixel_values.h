@@ -23,7 +23,7 @@ struct ColorValues {
 void WriteColorRow(const uint8_t* from, int64_t n, const ColorValues& values, bool mirrored,
                    const std::array<float*, 3>& to);
 
-// The same behind a change of colour; of grey images without one of saturation.
+// The same behind a change of colour; of grey images without one of saturation and hue.
 void WriteChangedRow(const uint8_t* from, int64_t n, const ColorChange& change, float mean, float factor, bool mirrored,
                      float* to);
 void WriteChangedColorRow(const uint8_t* from, int64_t n, const ColorChange& change, const ColorValues& values,

@@ -96,6 +96,8 @@ Transform::Transform(const TransformationParameter& param, Phase phase, const st
     max_angle_ = param.max_rotation_angle();
     erasing_probability_ = param.random_erasing().probability();
     jitter_ = ColorJitter(param.color_jitter());
+    policy_ = AugmentationPolicy::Of(param);
+    if (param.has_gaussian_blur()) blur_.emplace(param.gaussian_blur());
   }
   if (pads_small_ && param.multi_scale()) {
     throw UserError(
@@ -158,13 +160,7 @@ std::string Transform::Check(const ImageSize& image, Values values) const {
         CountProblem("resize_param.pad_value", border_values_, image)}) {
     if (!problem.empty()) return problem;
   }
-  if (values == Values::kFloats && max_angle_ > 0) {
-    return "max_rotation_angle turns images of bytes, but the record holds float_data; leave max_rotation_angle out";
-  }
-  if (values == Values::kBytes && jitter_.changes() && image.channels != 1 && image.channels != 3) {
-    return "color_jitter changes images of 1 or 3 channels, but the image is " + image.ToString() +
-           " (channels x height x width); leave color_jitter out";
-  }
+  if (std::string problem = ChangeProblem(image, values); !problem.empty()) return problem;
   if ((random_area_ || pads_small_) && values == Values::kBytes) return {};
   if (random_resize_ && values == Values::kBytes) {
     if (random_resize_->Fits(image.height, image.width)) return {};
@@ -269,8 +265,8 @@ void Transform::Apply(const float* planes, const ImageSize& size, const RandomSt
 void Transform::Apply(const uint8_t* planes, const ImageSize& size, const RandomStream& random,
                       TransformScratch* scratch, float* out) const {
   const ImageExtent resized = DrawnExtent({size.height, size.width}, random);
-  if (!random_area_ && !cuts_sizes() && max_angle_ == 0 && !jitter_.changes() && resized.height == size.height &&
-      resized.width == size.width) {
+  if (!random_area_ && !cuts_sizes() && max_angle_ == 0 && !jitter_.changes() && !changes_bytes() &&
+      resized.height == size.height && resized.width == size.width) {
     return ApplyToPlanes(planes, size, random, out);
   }
   FromPlanes(planes, size.channels, size.height, size.width, &scratch->image);
@@ -286,7 +282,7 @@ void Transform::Apply(const Image& image, const RandomStream& random, TransformS
     AffineMap map;
     const Window window = TurnedWindow(whole, random, &scratch->runs, &map);
     SampleBilinear(image, map.Reduced(reduced.reduction), window.runs, window.width, &scratch->resized);
-    return WritePixels(scratch->resized, window, random, out);
+    return WritePixels(scratch->resized, window, random, scratch, out);
   }
   if (random_area_) {
     const ImageArea area = random_area_->Draw(whole.height, whole.width, random, kArea);
@@ -298,7 +294,7 @@ void Transform::Apply(const Image& image, const RandomStream& random, TransformS
       const RealArea part{area.top * scale, area.left * scale, area.height * scale, area.width * scale};
       ResizeRealArea(image, part, crop_, crop_, &scratch->buffers, &scratch->resized);
     }
-    return WritePixels(scratch->resized, WholeWindow(random), random, out);
+    return WritePixels(scratch->resized, WholeWindow(random), random, scratch, out);
   }
   if (cuts_sizes()) return ApplyToChoice(image, random, scratch, out);
   ApplyToPart(image, {0, 0, image.height, image.width}, random, scratch, out);
@@ -317,14 +313,14 @@ void Transform::ApplyToChoice(const Image& image, const RandomStream& random, Tr
     const RealArea part{area.top * rows, area.left * columns, area.height * rows, area.width * columns};
     ResizeRealArea(image, part, crop_, crop_, &scratch->buffers, &scratch->resized);
   }
-  WritePixels(scratch->resized, WholeWindow(random), random, out);
+  WritePixels(scratch->resized, WholeWindow(random), random, scratch, out);
 }
 
 void Transform::ApplyFramed(const FramedImage& image, const RandomStream& random, TransformScratch* scratch,
                             float* out) const {
   const ImageExtent extent = ResizedExtent({image.height, image.width});
   resizer_.Resize(image, extent, &scratch->buffers, &scratch->resized);
-  WritePixels(scratch->resized, WindowOf(extent.height, extent.width, random), random, out);
+  WritePixels(scratch->resized, WindowOf(extent.height, extent.width, random), random, scratch, out);
 }
 
 void Transform::ApplyToPart(const Image& image, const ImageArea& part, const RandomStream& random,
@@ -336,7 +332,7 @@ void Transform::ApplyToPart(const Image& image, const ImageArea& part, const Ran
     resizer_.Resize(image, part, extent, &scratch->buffers, &scratch->resized);
     resized = &scratch->resized;
   }
-  WritePixels(*resized, WindowOf(resized->height, resized->width, random), random, out);
+  WritePixels(*resized, WindowOf(resized->height, resized->width, random), random, scratch, out);
 }
 
 void Transform::ApplyToLabels(const Image& labels, const RandomStream& random, TransformScratch* scratch, float border,
@@ -346,7 +342,7 @@ void Transform::ApplyToLabels(const Image& labels, const RandomStream& random, T
     AffineMap map;
     const Window window = TurnedWindow({labels.height, labels.width}, random, &scratch->runs, &map);
     SampleNearest(labels, map, window.runs, window.width, &scratch->resized);
-    return WriteLabels(scratch->resized, window, border, out);
+    return WriteLabels(scratch->resized, window, random, scratch, border, out);
   }
   ImageArea area{0, 0, labels.height, labels.width};
   ImageExtent extent = DrawnExtent({labels.height, labels.width}, random);
@@ -365,7 +361,7 @@ void Transform::ApplyToLabels(const Image& labels, const RandomStream& random, T
     ResizeNearest(labels, area, extent.height, extent.width, &scratch->buffers, &scratch->resized);
     resized = &scratch->resized;
   }
-  WriteLabels(*resized, window, border, out);
+  WriteLabels(*resized, window, random, scratch, border, out);
 }
 
 }  // namespace crema

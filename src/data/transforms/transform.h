@@ -13,10 +13,13 @@
 #include "crema/state.pb.h"
 #include "data/databases/image_size.h"
 #include "data/databases/mean_file.h"
+#include "data/transforms/augmentation_policy.h"
 #include "data/transforms/color_jitter.h"
 #include "data/transforms/crop_choice.h"
+#include "data/transforms/gaussian_blur.h"
 #include "data/transforms/random_area.h"
 #include "data/transforms/random_resize.h"
+#include "data/transforms/seen_image.h"
 #include "image/affine.h"
 #include "image/codec.h"
 #include "image/image.h"
@@ -30,6 +33,9 @@ struct TransformScratch {
   Image image, resized;
   ResizeBuffers buffers;
   std::vector<PixelRun> runs;
+  SeenImage seen;
+  BlurBuffers blur;
+  std::vector<float> values;  // of a row
 };
 
 // An image that was decoded at 1/reduction of its size (DecodeOptions::reduction); `whole` is that size.
@@ -49,8 +55,8 @@ std::optional<ImageExtent> FixedExtentOf(const TransformationParameter& param);
 // TransformationParameter (proto/crema/data.proto) says what is done in which order. The random numbers of an image are
 // those of its stream: 0 mirror, 1 and 2 the crop's row and column, 3 to 5 brightness, contrast and saturation, 6 to 45
 // the rectangle of random_resized_crop, 80 mirror_vertical, 81 the angle, 82 whether something is erased, 83 to 122
-// what, 123 to 127 the size, 128 to 130 what crop of several sizes or at a fixed place. Immutable, so any number of
-// threads may use it.
+// what, 123 to 127 the size, 128 to 130 what crop of several sizes or at a fixed place, 131 hue, 132 and 133 the blur,
+// 134 to 175 the operations of rand_augment or trivial_augment. Immutable, so any number of threads may use it.
 class Transform {
  public:
   // What becomes of images of bytes with a side below crop_size, which Check refuses otherwise: they get a border at
@@ -125,7 +131,10 @@ class Transform {
     kErases = 82,
     kErased = 83,
     kResize = 123,
-    kCropChoice = 128
+    kCropChoice = 128,
+    kHue = 131,
+    kBlur = 132,
+    kPolicy = 134
   };
 
   // The part of an image that is seen, and where it lies in a result of `height` x `width`; what is not covered is
@@ -164,8 +173,25 @@ class Transform {
   float FactorOf(int64_t channel) const;
   template <typename Value>
   void ApplyToPlanes(const Value* planes, const ImageSize& size, const RandomStream& random, float* out) const;
-  void WritePixels(const Image& image, const Window& window, const RandomStream& random, float* out) const;
-  static void WriteLabels(const Image& labels, const Window& window, float border, float* out);
+  // Whether bytes change before they become values.
+  bool changes_bytes() const { return policy_ || blur_; }
+  // Why colours and bytes of such an image cannot be changed as they would; empty where they can.
+  std::string ChangeProblem(const ImageSize& image, Values values) const;
+  void WritePixels(const Image& image, const Window& window, const RandomStream& random, TransformScratch* scratch,
+                   float* out) const;
+  // What is seen of the image, where the result has it, as bytes.
+  static void Place(const Image& image, const Window& window, SeenImage* seen);
+  // Where bytes change: the policy, colours and, where sigma is above 0, the blur, and what becomes of them.
+  void WriteSeen(const Image& image, const Window& window, const RandomStream& random, double sigma,
+                 TransformScratch* scratch, float* out) const;
+  std::optional<ColorChange> DrawChange(const Image& image, const Window& window, const RandomStream& random) const;
+  void WriteValues(const Image& image, const Window& window, const std::optional<ColorChange>& change,
+                   float* out) const;
+  void WriteLabels(const Image& labels, const Window& window, const RandomStream& random, TransformScratch* scratch,
+                   float border, float* out) const;
+  // Where a policy moves them.
+  void WriteSeenLabels(const Image& labels, const Window& window, const RandomStream& random, TransformScratch* scratch,
+                       float border, float* out) const;
   void SubtractMeanImage(const Window& window, int channels, float* out) const;
   void Erase(const Window& window, int channels, const RandomStream& random, float* out) const;
 
@@ -184,6 +210,8 @@ class Transform {
   std::optional<RandomArea> random_area_, erased_area_;
   std::optional<CropChoice> crop_choice_;
   ColorJitter jitter_;
+  std::optional<AugmentationPolicy> policy_;
+  std::optional<GaussianBlur> blur_;
   std::vector<float> mean_values_, std_values_;
   std::string mean_file_;
   std::optional<MeanImage> mean_;

@@ -4,6 +4,8 @@
 #include <tuple>
 
 #include "base/number_text.h"
+#include "data/transforms/augmentation_policy.h"
+#include "data/transforms/gaussian_blur.h"
 #include "data/transforms/random_resize.h"
 
 namespace crema {
@@ -87,6 +89,10 @@ Mistake CheckMeanFile(const TransformationParameter& param) {
     return contradicts("max_rotation_angle", ", but the mean image does not fit what is turned");
   }
   if (param.has_random_erasing()) return contradicts("random_erasing", "");
+  for (const auto& [policy, set] : {std::pair("rand_augment", param.has_rand_augment()),
+                                    std::pair("trivial_augment", param.has_trivial_augment())}) {
+    if (set) return contradicts(policy, ", but the mean image does not fit what is moved");
+  }
   return {};
 }
 
@@ -174,7 +180,42 @@ Mistake CheckColorJitter(const ColorJitterParameter& jitter) {
       return mistake;
     }
   }
-  return {};
+  return CheckRange("color_jitter.hue", jitter.hue(), {0, 0.5}, "shifts are drawn from [-x, x], in turns");
+}
+
+// rand_augment and trivial_augment.
+Mistake CheckPolicy(const TransformationParameter& param) {
+  if (param.has_rand_augment() && param.has_trivial_augment()) {
+    return TransformMistake{"trivial_augment",
+                            "rand_augment and trivial_augment are both set; keep one policy, trivial_augment where "
+                            "nothing is to be tuned"};
+  }
+  if (!param.has_rand_augment()) return {};
+  const RandAugmentParameter& policy = param.rand_augment();
+  if (Mistake mistake = CheckRange("rand_augment.operations", policy.operations(),
+                                   {1, AugmentationPolicy::kMostOperations}, "so many are done to each image")) {
+    return mistake;
+  }
+  return CheckRange("rand_augment.magnitude", policy.magnitude(), {0, AugmentationPolicy::kMagnitudes - 1},
+                    "9 is usual");
+}
+
+Mistake CheckBlur(const TransformationParameter& param) {
+  if (!param.has_gaussian_blur()) return {};
+  const GaussianBlurParameter& blur = param.gaussian_blur();
+  if (Mistake mistake =
+          CheckRange("gaussian_blur.probability", blur.probability(), kFraction, "it is a share of the images")) {
+    return mistake;
+  }
+  const NumberRange sigmas{.low = 0, .high = GaussianBlur::kMostSigma, .above_low = true};
+  for (const auto& [field, sigma] :
+       {std::pair("gaussian_blur.min_sigma", blur.min_sigma()), {"gaussian_blur.max_sigma", blur.max_sigma()}}) {
+    if (Mistake mistake = CheckRange(field, sigma, sigmas, "it counts pixels")) return mistake;
+  }
+  if (blur.min_sigma() <= blur.max_sigma()) return {};
+  return TransformMistake{"gaussian_blur.min_sigma", "min_sigma " + FormatNumber(blur.min_sigma()) +
+                                                         " exceeds max_sigma " + FormatNumber(blur.max_sigma()) +
+                                                         "; exchange them"};
 }
 
 Mistake CheckValues(const TransformationParameter& param) {
@@ -244,6 +285,8 @@ std::optional<TransformMistake> FindMistake(const TransformationParameter& param
   if (Mistake mistake = CheckRandomResizedCrop(param)) return mistake;
   if (Mistake mistake = CheckRandomErasing(param)) return mistake;
   if (Mistake mistake = CheckCropChoice(param)) return mistake;
+  if (Mistake mistake = CheckPolicy(param)) return mistake;
+  if (Mistake mistake = CheckBlur(param)) return mistake;
   return CheckColorJitter(param.color_jitter());
 }
 

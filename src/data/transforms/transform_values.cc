@@ -40,14 +40,31 @@ void Transform::ApplyToPlanes(const Value* planes, const ImageSize& size, const 
 template void Transform::ApplyToPlanes(const uint8_t*, const ImageSize&, const RandomStream&, float*) const;
 template void Transform::ApplyToPlanes(const float*, const ImageSize&, const RandomStream&, float*) const;
 
-void Transform::WritePixels(const Image& image, const Window& window, const RandomStream& random, float* out) const {
+void Transform::WritePixels(const Image& image, const Window& window, const RandomStream& random,
+                            TransformScratch* scratch, float* out) const {
   CREMA_CHECK(max_angle_ == 0 || !window.runs.empty()) << "a part of an image is not turned";
+  const double sigma = blur_ ? blur_->Draw(random, kBlur) : 0;
+  if (policy_ || sigma > 0) {
+    WriteSeen(image, window, random, sigma, scratch, out);
+  } else {
+    WriteValues(image, window, DrawChange(image, window, random), out);
+  }
+  if (mean_) SubtractMeanImage(window, image.channels, out);
+  Erase(window, image.channels, random, out);
+}
+
+std::optional<ColorChange> Transform::DrawChange(const Image& image, const Window& window,
+                                                 const RandomStream& random) const {
+  if (!jitter_.changes()) return {};
+  return jitter_.Draw(image, window.seen, random, kJitter, kHue, window.runs);
+}
+
+void Transform::WriteValues(const Image& image, const Window& window, const std::optional<ColorChange>& change,
+                            float* out) const {
   const int channels = image.channels;
   const int64_t plane = int64_t{window.height} * window.width;
   if (!window.covers()) std::fill(out, out + plane * channels, 0.0f);
-  const bool colored = channels == 3, changed = jitter_.changes();
-  ColorChange change;
-  if (changed) change = jitter_.Draw(image, window.seen, random, kJitter, window.runs);
+  const bool colored = channels == 3;
   ColorValues values;
   for (int c = 0; c < 3 && colored && !mean_; ++c) {
     values.mean[c] = MeanOf(c);
@@ -60,21 +77,21 @@ void Transform::WritePixels(const Image& image, const Window& window, const Rand
     float* to = out + window.PlaceOf(y, run);
     if (colored) {
       const std::array<float*, 3> rows = {to, to + plane, to + 2 * plane};
-      changed ? WriteChangedColorRow(from, n, change, values, window.mirrored, rows)
-              : WriteColorRow(from, n, values, window.mirrored, rows);
+      change ? WriteChangedColorRow(from, n, *change, values, window.mirrored, rows)
+             : WriteColorRow(from, n, values, window.mirrored, rows);
       continue;
     }
     for (int c = 0; c < channels; ++c) {
       const float mean = mean_ ? 0 : MeanOf(c), factor = mean_ ? 1 : FactorOf(c);
-      changed ? WriteChangedRow(from, n, change, mean, factor, window.mirrored, to)
-              : WriteChannelRow(from + c, channels, n, mean, factor, window.mirrored, to + c * plane);
+      change ? WriteChangedRow(from, n, *change, mean, factor, window.mirrored, to)
+             : WriteChannelRow(from + c, channels, n, mean, factor, window.mirrored, to + c * plane);
     }
   }
-  if (mean_) SubtractMeanImage(window, channels, out);
-  Erase(window, channels, random, out);
 }
 
-void Transform::WriteLabels(const Image& labels, const Window& window, float border, float* out) {
+void Transform::WriteLabels(const Image& labels, const Window& window, const RandomStream& random,
+                            TransformScratch* scratch, float border, float* out) const {
+  if (policy_) return WriteSeenLabels(labels, window, random, scratch, border, out);
   if (!window.covers()) std::fill(out, out + int64_t{window.height} * window.width, border);
   for (int y = 0; y < window.seen.height; ++y) {
     const PixelRun run = window.RunOf(y);
