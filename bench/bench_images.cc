@@ -101,12 +101,22 @@ int Run(const std::string& file, const std::string& root, double seconds) {
     return Rate(seconds,
                 [&](uint64_t i) { transform.Apply(image, RandomStream(1, i), &scratch.transform, out.data()); });
   };
-  TransformationParameter changed = Normalized(), erased = Normalized();
+  TransformationParameter changed = Normalized(), erased = Normalized(), hue, rand = Normalized(), trivial = rand,
+                          blurred = rand;
   erased.mutable_random_erasing()->set_probability(1);
   turned.clear_resize_shorter_side();
   *changed.mutable_color_jitter() = jitter.color_jitter();
+  hue = changed;
+  hue.mutable_color_jitter()->set_hue(0.1f);
+  rand.mutable_rand_augment();
+  trivial.mutable_trivial_augment();
+  blurred.mutable_gaussian_blur()->set_probability(1);
   Print("crop, mirror, mean and deviation", values(Normalized()));
   Print("the same with colours", values(changed));
+  Print("the same with colours and hue", values(hue));
+  Print("the same with rand_augment", values(rand));
+  Print("the same with trivial_augment", values(trivial));
+  Print("the same blurred", values(blurred));
   Print("the same turned", values(turned));
   Print("the same with a part erased", values(erased));
   return 0;

@@ -8,7 +8,7 @@ import sys
 import time
 
 import numpy
-from PIL import Image, ImageEnhance
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 try:
     import torch
@@ -65,6 +65,39 @@ def jitter(image):
     return image
 
 
+def affine(*matrix):
+    return lambda image: image.transform(image.size, Image.AFFINE, matrix, Image.BILINEAR)
+
+
+def operation(wide, share):
+    """One of torchvision's RandAugment or TrivialAugmentWide, on its backend."""
+    sign = random.choice((-1, 1))
+    shear, factor = sign * share * (0.99 if wide else 0.3), 1 + sign * share * (0.99 if wide else 0.9)
+    pixels, degrees = int(sign * share * (32 if wide else 150 / 331 * SIDE)), sign * share * (135 if wide else 30)
+    enhance = [lambda image, kind=kind: kind(image).enhance(factor) for kind in
+               (ImageEnhance.Brightness, ImageEnhance.Color, ImageEnhance.Contrast, ImageEnhance.Sharpness)]
+    return random.choice([
+        lambda image: image, affine(1, shear, 0, 0, 1, 0), affine(1, 0, 0, shear, 1, 0),
+        affine(1, 0, -pixels, 0, 1, 0), affine(1, 0, 0, 0, 1, -pixels),
+        lambda image: image.rotate(degrees, Image.BILINEAR), *enhance,
+        lambda image: ImageOps.posterize(image, 8 - round(share * (6 if wide else 4))),
+        lambda image: ImageOps.solarize(image, 255 * (1 - share)), ImageOps.autocontrast, ImageOps.equalize])
+
+
+def rand_augment(image):
+    for _ in range(2):
+        image = operation(False, 9 / 30)(image)
+    return image
+
+
+def trivial_augment(image):
+    return operation(True, random.randrange(31) / 30)(image)
+
+
+def blur(image):
+    return image.filter(ImageFilter.GaussianBlur(random.uniform(0.1, 2)))
+
+
 def measure(name, paths, seconds, item):
     for path in paths[:20]:
         item(path)
@@ -85,6 +118,11 @@ def main():
     measure("random resized crop 224, mirror, colours", paths, seconds,
             lambda p: normalized(jitter(random_resized_crop(read(p)))))
     measure("of these: decoding", paths[:64], seconds, read)
+    images = [shorter_side(read(path)) for path in paths[:64]]
+    for name, change in (("mirror, mean and deviation", lambda image: image), ("the same with colours", jitter),
+                         ("the same with rand_augment", rand_augment),
+                         ("the same with trivial_augment", trivial_augment), ("the same blurred", blur)):
+        measure(name, images, seconds, lambda image: normalized(change(image)))
 
 
 if __name__ == "__main__":
