@@ -91,6 +91,79 @@ TEST(Functors, GatedOnesOfMinusInfinityAreZero) {
   }
 }
 
+double NormalCdf(double x) { return 0.5 * std::erfc(-x * 0.70710678118654752440); }
+double NormalDensity(double x) { return 0.39894228040143267794 * std::exp(-0.5 * x * x); }
+
+// From `least` to 15, and values of all magnitudes around 0.
+std::vector<float> Sweep(double least) {
+  std::vector<float> x;
+  for (double v = least; v < 15; v += 1e-4) x.push_back(static_cast<float>(v));
+  for (float v = 1e-36f; v < 1; v *= 1.01f) {
+    x.push_back(v);
+    x.push_back(-v);
+  }
+  return x;
+}
+
+// Of a value that falls as e^(-x^2 / 2): the exponent's rounding grows with it.
+double TailError(double x) { return x < -5 ? 2e-4 : 3e-7 + 1e-7 * x * x; }
+
+TEST(Functors, GeluIsAccurateFarIntoItsTail) {
+  const std::vector<float> x = Sweep(-12.9);
+  const std::vector<float> y = Apply(formula::Gelu{}, x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double v = x[i], exact = v * NormalCdf(v);
+    ASSERT_LE(std::fabs(y[i] - exact), std::fabs(exact) * (v < 0 ? TailError(v) : 3e-7)) << v;
+  }
+}
+
+TEST(Functors, GradientOfGeluIsAccurateFarIntoItsTail) {
+  const std::vector<float> x = Sweep(-12.9);
+  std::vector<float> ones(x.size(), 1.0f), known = x, slopes(x.size());
+  Map(formula::GeluGradient{}, Whole(slopes), Whole(ones), Whole(known));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double v = x[i], exact = NormalCdf(v) + v * NormalDensity(v);
+    ASSERT_LE(std::fabs(slopes[i] - exact), 1.5e-7) << v;
+    if (v > -1) continue;  // it is 0 not far from there
+    ASSERT_LE(std::fabs(slopes[i] - exact), std::fabs(exact) * (TailError(v) + 3e-7)) << v;
+  }
+}
+
+TEST(Functors, SigmoidAndSwishAreAccurateFarIntoTheirTails) {
+  const std::vector<float> x = Sweep(-86);
+  const std::vector<float> gates = Apply(formula::Sigmoid{}, x), y = Apply(formula::Swish{1}, x);
+  std::vector<float> ones(x.size(), 1.0f), known = x, slopes(x.size());
+  Map(formula::SwishGradient{1}, Whole(slopes), Whole(ones), Whole(known));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double v = x[i], gate = 1 / (1 + std::exp(-v)), slope = gate * (1 + v * (1 - gate));
+    ASSERT_LE(Ulps(gates[i], gate), 2.5) << v;
+    ASSERT_LE(std::fabs(y[i] - v * gate), std::fabs(v * gate) * 3e-7) << v;
+    ASSERT_LE(std::fabs(slopes[i] - slope), 1e-6) << v;
+    if (v > -2) continue;  // it is 0 not far from there
+    ASSERT_LE(std::fabs(slopes[i] - slope), std::fabs(slope) * 2e-6) << v;
+  }
+}
+
+TEST(Functors, SigmoidIsZeroAndOneFarFromZero) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> y =
+      Apply(formula::Sigmoid{}, {-infinity, -1e30f, -104.0f, -88.7f, 88.7f, 1e30f, infinity, std::nanf("")});
+  for (const int i : {0, 1, 2}) EXPECT_EQ(y[i], 0.0f) << i;
+  EXPECT_LE(y[3], std::numeric_limits<float>::min());
+  for (const int i : {4, 5, 6}) EXPECT_EQ(y[i], 1.0f) << i;
+  EXPECT_TRUE(std::isnan(y[7]));
+}
+
+TEST(Functors, SwishOfNegativeBetaHasItsTailAboveZero) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> y = Apply(formula::Swish{-1}, {-infinity, -100.0f, -1.0f, 100.0f, infinity});
+  EXPECT_EQ(y[0], -infinity);
+  EXPECT_EQ(y[1], -100.0f);
+  EXPECT_FLOAT_EQ(y[2], -0.731058579f);
+  EXPECT_EQ(y[3], 0.0f);
+  EXPECT_EQ(y[4], 0.0f);
+}
+
 TEST(Functors, TanhIsAccurateFromTheTiniestArgumentsOn) {
   std::vector<float> x;
   for (float v = 1e-30f; v < 20; v *= 1.0003f) {

@@ -32,7 +32,7 @@ CREMA_FORMULA int32_t SplitExp(float x, float* remainder) {
   return static_cast<int32_t>(bits - base);
 }
 
-// 2^exponent for exponents of normal numbers.
+// 2^exponent for exponents of normal numbers; 0 for -127 and infinity for 128.
 CREMA_FORMULA float PowerOfTwo(int32_t exponent) {
   const uint32_t bits = (static_cast<uint32_t>(exponent) + 127u) << 23;
   float value;
@@ -52,6 +52,17 @@ CREMA_FORMULA float Exp(float x) {
   const int32_t exponent = SplitExp(x, &remainder);
   const int32_t half = exponent >> 1;  // in two steps, since 2^exponent itself may be out of range
   return (1.0f + remainder) * PowerOfTwo(half) * PowerOfTwo(exponent - half);
+#endif
+}
+
+// The same for x in [-88, 89] or NaN, but 0 below 2^-126.5 and infinite above 2^127.5: fewer operations.
+CREMA_FORMULA float ExpWithinNormal(float x) {
+#if defined(__CUDA_ARCH__)
+  return expf(x);
+#else
+  float remainder;
+  const float power = PowerOfTwo(SplitExp(x, &remainder));
+  return (1.0f + remainder) * power;
 #endif
 }
 
@@ -213,28 +224,64 @@ CREMA_FORMULA float LogOfOneAnd(float x) {
 #endif
 }
 
-// The probability that a normally distributed number is at most x, within 4e-7 of it where it is above 1e-6.
-CREMA_FORMULA float NormalCdf(float x) {
+// Beyond this distance from 0 normally distributed numbers are no more probable than floats can say.
+inline constexpr float kNormalReach = 14.8f;
+// NormalTail and its slope are made of two factors, one multiplied by 2^64 and one by 2^-64, so that neither leaves the
+// range of normal numbers.
+inline constexpr float kLowered = 0x1p-64f;
+
+// 2^64 * e^(-a^2 / 2) for a in [0, kNormalReach] or NaN.
+CREMA_FORMULA float RaisedBell(float a) {
+  constexpr float kRound =
+      12582912.0f + 64.0f + 127.0f;  // rounds as in SplitExp, and leaves the bits of 2^(64 + whole)
+  const float x = a * -0.721347520f * a;
+  const float shifted = x + kRound, r = x - (shifted - kRound);
+  float p = 0x1.416b52p-13f;  // 2^r, with the least greatest error, 3e-9 of it
+  p = p * r + 0x1.5f082ep-10f;
+  p = p * r + 0x1.3b2de0p-7f;
+  p = p * r + 0x1.c6af7cp-5f;
+  p = p * r + 0x1.ebfbdcp-3f;
+  p = p * r + 0x1.62e430p-1f;
+  p = p * r + 1.0f;
+  uint32_t bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  bits <<= 23;
+  float power;
+  std::memcpy(&power, &bits, sizeof power);
+  return p * power;
+}
+
+// 2^-64 * the probability beyond a for each of e^(-a^2 / 2), which is Mills' ratio / (2 pi)^0.5. The coefficients have
+// the least greatest weighted error of such a quotient (Lawson's reweighted least squares, rounded one by one): within
+// 2e-8 * max(1, a^2 / 2) of it up to 4.75, 1.1e-4 at the end.
+CREMA_FORMULA float LoweredMillsRatio(float a) {
+  float p = 0x1.8e2936p-7f * kLowered;
+  p = p * a + 0x1.8f9afap-4f * kLowered;
+  p = p * a + 0x1.48ef6ap-2f * kLowered;
+  p = p * a + 0.5f * kLowered;
+  float q = 0x1.f3945ap-6f;
+  q = q * a + 0x1.f32f8ep-3f;
+  q = q * a + 0x1.b04ed0p-1f;
+  q = q * a + 0x1.70b9d2p+0f;
+  q = q * a + 1.0f;
+  return p / q;
+}
+
+// The probability that a normally distributed number is above a, for a in [0, kNormalReach] or NaN.
+CREMA_FORMULA float NormalTail(float a) {
 #if defined(__CUDA_ARCH__)
-  return normcdff(x);
+  return normcdff(-a);
 #else
-  constexpr float kFitted = 4.5f;
-  const float whole = __builtin_fabsf(x) * 0.707106781f;
-  const float a = whole > kFitted ? kFitted : whole;
-  float p = 0x1.6648d2p-27f;  // -log(erfc(a)) / a, interpolated at Chebyshev nodes
-  p = p * a - 0x1.62931ep-22f;
-  p = p * a + 0x1.3d3910p-18f;
-  p = p * a - 0x1.527f00p-15f;
-  p = p * a + 0x1.db5d40p-13f;
-  p = p * a - 0x1.bfd8c2p-11f;
-  p = p * a + 0x1.fb7106p-10f;
-  p = p * a - 0x1.736772p-12f;
-  p = p * a - 0x1.388128p-6f;
-  p = p * a + 0x1.a4e90ap-4f;
-  p = p * a + 0x1.45f328p-1f;
-  p = p * a + 0x1.20dd74p+0f;
-  const float tail = 0.5f * Exp(-p * a - (whole - a) * (whole + a));  // beyond, it falls as exp(-whole^2)
-  return x < 0.0f ? tail : 1.0f - tail;
+  return RaisedBell(a) * LoweredMillsRatio(a);
+#endif
+}
+
+// The derivative of a * NormalTail(a): the tail less a times the density.
+CREMA_FORMULA float SlopeOfNormalTailTimes(float a) {
+#if defined(__CUDA_ARCH__)
+  return normcdff(-a) - a * (0.398942280f * expf(-0.5f * a * a));
+#else
+  return RaisedBell(a) * (LoweredMillsRatio(a) - 0.398942280f * kLowered * a);
 #endif
 }
 

@@ -52,8 +52,29 @@ struct Relu6Gradient {
   CREMA_FORMULA float operator()(float dy, float y) const { return ((y > 0.0f) & (y < 6.0f)) ? dy : 0.0f; }
 };
 
+struct Clip {
+  float least, most;
+  CREMA_FORMULA float operator()(float x) const {
+    const float raised = x < least ? least : x;
+    return raised > most ? most : raised;
+  }
+};
+struct ClipGradient {
+  float least, most;
+  CREMA_FORMULA float operator()(float dy, float x) const { return ((x >= least) & (x <= most)) ? dy : 0.0f; }
+};
+
 struct Sigmoid {
-  CREMA_FORMULA float operator()(float x) const { return 1.0f / (1.0f + Exp(-x)); }
+  CREMA_FORMULA float operator()(float x) const { return 1.0f / Divisor(Near(x)); }
+  // Beyond, it is 0 and 1.
+  CREMA_FORMULA static float Near(float x) { return Clip{-89.0f, 88.0f}(x); }
+  CREMA_FORMULA static float Divisor(float near) { return 1.0f + ExpWithinNormal(-near); }
+  // x times the sigmoid of z: of an infinite x nothing where that is 0.
+  CREMA_FORMULA static float Share(float x, float z) {
+    const float near = Near(z);
+    const float whole = near == -89.0f ? 0.0f : x;
+    return whole / Divisor(near);
+  }
 };
 struct SigmoidGradient {
   CREMA_FORMULA float operator()(float dy, float y) const { return dy * y * (1.0f - y); }
@@ -71,22 +92,16 @@ CREMA_FORMULA float ShareOf(float x, float share) {
   const float part = x * share;
   return share == 0.0f ? 0.0f : part;
 }
-// Beyond `limit` the slopes below are 0 or 1, and times 0 nothing may be infinite.
-CREMA_FORMULA float Within(float limit, float x) {
-  const float raised = x < -limit ? -limit : x;
-  return raised > limit ? limit : raised;
-}
 
 struct Swish {
   float beta;
-  CREMA_FORMULA float operator()(float x) const { return ShareOf(x, Sigmoid()(beta * x)); }
+  CREMA_FORMULA float operator()(float x) const { return Sigmoid::Share(x, beta * x); }
 };
 // From the input.
 struct SwishGradient {
   float beta;
   CREMA_FORMULA float operator()(float dy, float x) const {
-    const float z = Within(104.0f, beta * x);
-    const float sigmoid = Sigmoid()(z);
+    const float z = Sigmoid::Near(beta * x), sigmoid = 1.0f / Sigmoid::Divisor(z);
     return dy * (sigmoid + z * sigmoid * (1.0f - sigmoid));
   }
 };
@@ -116,34 +131,41 @@ struct Mish {
 // From the input.
 struct MishGradient {
   CREMA_FORMULA float operator()(float dy, float x) const {
-    const float near = Within(104.0f, x), w = Mish::PowerOf(near), d = w * (w + 2.0f), inverse = 1.0f / (d + 2.0f);
+    const float near = Clip{-104.0f, 104.0f}(x), w = Mish::PowerOf(near), d = w * (w + 2.0f),
+                inverse = 1.0f / (d + 2.0f);
     return dy * (d * inverse + near * 4.0f * w * (w + 1.0f) * inverse * inverse);
   }
 };
 
+// Of x above 0 all but the tail's share, below it the tail's share.
 struct Gelu {
-  CREMA_FORMULA float operator()(float x) const { return ShareOf(x, NormalCdf(x)); }
+  CREMA_FORMULA float operator()(float x) const {
+    const float a = Distance(x);
+    return Relu()(x) - a * NormalTail(a);
+  }
+  // From 0, where the tail is not 0.
+  CREMA_FORMULA static float Distance(float x) {
+    const float a = __builtin_fabsf(x);
+    return a > kNormalReach ? kNormalReach : a;
+  }
 };
 // From the input.
 struct GeluGradient {
   CREMA_FORMULA float operator()(float dy, float x) const {
-    const float near = Within(16.0f, x);
-    const float density = 0.398942280f * Exp(-0.5f * near * near);
-    return dy * (NormalCdf(x) + near * density);
+    const float slope = SlopeOfNormalTailTimes(Gelu::Distance(x));
+    return dy * (x < 0.0f ? slope : 1.0f - slope);
   }
 };
 
 // (1 + tanh(z)) / 2 = sigmoid(2 z).
 struct GeluTanh {
-  CREMA_FORMULA float operator()(float x) const {
-    return ShareOf(x, Sigmoid()(1.59576912f * (x + 0.044715f * x * x * x)));
-  }
+  CREMA_FORMULA float operator()(float x) const { return Sigmoid::Share(x, 1.59576912f * (x + 0.044715f * x * x * x)); }
 };
 // From the input.
 struct GeluTanhGradient {
   CREMA_FORMULA float operator()(float dy, float x) const {
     const float sigmoid = Sigmoid()(1.59576912f * (x + 0.044715f * x * x * x));
-    const float near = Within(16.0f, x);
+    const float near = Clip{-16.0f, 16.0f}(x);
     const float slope = 1.59576912f * (1.0f + 0.134145f * near * near);
     return dy * (sigmoid + near * slope * sigmoid * (1.0f - sigmoid));
   }
@@ -243,18 +265,6 @@ struct Logarithm {
 struct LogarithmGradient {
   float scale, shift, factor;  // that of the logarithm times the scale
   CREMA_FORMULA float operator()(float dy, float x) const { return dy * factor / (scale * x + shift); }
-};
-
-struct Clip {
-  float least, most;
-  CREMA_FORMULA float operator()(float x) const {
-    const float raised = x < least ? least : x;
-    return raised > most ? most : raised;
-  }
-};
-struct ClipGradient {
-  float least, most;
-  CREMA_FORMULA float operator()(float dy, float x) const { return ((x >= least) & (x <= most)) ? dy : 0.0f; }
 };
 
 struct Threshold {
