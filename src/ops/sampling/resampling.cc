@@ -20,6 +20,8 @@ using resampling::Tables;
 
 constexpr int64_t kGrain = 16384;  // products worth waking a thread for
 constexpr int64_t kColumns = 256;  // of the result that are worked on at a time
+constexpr int64_t kTaps = 512;     // and of the columns that each of them is made of
+constexpr int64_t kSpan = 4096;    // columns of the source that they may reach over
 
 Axis WithTaps(Filter filter, Axis axis) {
   const double reach = 2 * resampling::RadiusOf(filter) * axis.width;
@@ -40,13 +42,42 @@ struct Part {
 };
 
 // What has no weight may be infinite or no number.
-CREMA_INLINE void AddTap(int64_t n, float weight, const float* weights, const int32_t* first, const float* x,
-                         float* sums) {
+CREMA_INLINE void AddTap(int64_t n, const float* weights, const int32_t* first, const float* x, float* sums) {
 #pragma omp simd
-  for (int64_t c = 0; c < n; ++c) sums[c] += weights[c] == 0.0f ? 0.0f : weight * weights[c] * x[first[c]];
+  for (int64_t c = 0; c < n; ++c) sums[c] += weights[c] == 0.0f ? 0.0f : weights[c] * x[first[c]];
 }
 
-// The same; NaNs add their weights elsewhere.
+// Rows of the source together, elements [0, n) of each.
+CREMA_INLINE void MeanOfRows(const Resampling& p, const Table& rows, int64_t row, int64_t n, const float* x,
+                             float* mean) {
+#pragma omp simd
+  for (int64_t c = 0; c < n; ++c) mean[c] = 0.0f;
+  for (int64_t j = 0; j < p.rows.taps; ++j) {
+    const float weight = rows.weights[j * p.rows.result + row];
+    if (weight == 0) continue;
+    const float* const from = x + (rows.first[row] + j) * p.columns.extent;
+#pragma omp simd
+    for (int64_t c = 0; c < n; ++c) mean[c] += weight * from[c];
+  }
+}
+
+// First the rows of the source together, then their columns.
+CREMA_MULTIVERSION void MakePart(const Resampling& p, const Tables& tables, const Part& part, const float* plane,
+                                 float* y) {
+  const int32_t* const first = tables.columns.first + part.left;
+  float sums[kColumns] = {}, mean[kSpan];
+  for (int64_t begin = 0; begin < p.columns.taps; begin += kTaps) {
+    const int64_t end = std::min(begin + kTaps, p.columns.taps), from = first[0] + begin;
+    MeanOfRows(p, tables.rows, part.row, first[part.count - 1] + end - from, plane + from, mean);
+    for (int64_t i = begin; i < end; ++i) {
+      AddTap(part.count, tables.columns.weights + i * p.columns.result + part.left, first, mean - from + i, sums);
+    }
+  }
+#pragma omp simd
+  for (int64_t c = 0; c < part.count; ++c) y[c] = sums[c];
+}
+
+// What one element counts for those of the result; NaNs add their weights elsewhere.
 CREMA_INLINE void AddKnownTap(int64_t n, float weight, const float* weights, const int32_t* first, const float* x,
                               float* sums, float* known, float* unknown) {
 #pragma omp simd
@@ -59,28 +90,27 @@ CREMA_INLINE void AddKnownTap(int64_t n, float weight, const float* weights, con
   }
 }
 
-template <bool kSkipsNan>
-CREMA_MULTIVERSION void MakePart(const Resampling& p, const Tables& tables, const Part& part, const float* plane,
-                                 float* y) {
+CREMA_MULTIVERSION void MakeKnownPart(const Resampling& p, const Tables& tables, const Part& part, const float* plane,
+                                      float* y) {
   float sums[kColumns] = {}, known[kColumns] = {}, unknown[kColumns] = {};
   for (int64_t j = 0; j < p.rows.taps; ++j) {
     const float weight = tables.rows.weights[j * p.rows.result + part.row];
     if (weight == 0) continue;
     const float* const row = plane + (tables.rows.first[part.row] + j) * p.columns.extent;
-    const int32_t* const first = tables.columns.first + part.left;
     for (int64_t i = 0; i < p.columns.taps; ++i) {
-      const float* const weights = tables.columns.weights + i * p.columns.result + part.left;
-      if constexpr (kSkipsNan) {
-        AddKnownTap(part.count, weight, weights, first, row + i, sums, known, unknown);
-      } else {
-        AddTap(part.count, weight, weights, first, row + i, sums);
-      }
+      AddKnownTap(part.count, weight, tables.columns.weights + i * p.columns.result + part.left,
+                  tables.columns.first + part.left, row + i, sums, known, unknown);
     }
   }
 #pragma omp simd
-  for (int64_t c = 0; c < part.count; ++c) {
-    y[c] = kSkipsNan ? resampling::MeanOfKnown(sums[c], known[c], unknown[c]) : sums[c];
-  }
+  for (int64_t c = 0; c < part.count; ++c) y[c] = resampling::MeanOfKnown(sums[c], known[c], unknown[c]);
+}
+
+// Elements of a row of the result from `left` on, as many as are worked on at a time.
+Part PartAt(const Resampling& p, const Table& columns, int64_t row, int64_t left) {
+  int64_t count = std::min(kColumns, p.columns.result - left);
+  while (columns.first[left + count - 1] - columns.first[left] > kSpan - kTaps) count = (count + 1) / 2;
+  return {row, left, count};
 }
 
 // Rows of the result that read a row of the source, together.
@@ -140,11 +170,11 @@ void ResamplingForward(const Resampling& problem, const float* x, float* y, std:
               [&](int64_t begin, int64_t end) {
                 for (int64_t n = begin; n < end; ++n) {
                   const float* const plane = x + n / p.rows.result * p.plane();
-                  for (int64_t left = 0; left < p.columns.result; left += kColumns) {
-                    const Part part = {n % p.rows.result, left, std::min(kColumns, p.columns.result - left)};
+                  for (int64_t left = 0; left < p.columns.result;) {
+                    const Part part = PartAt(p, tables.columns, n % p.rows.result, left);
                     float* const to = y + n * p.columns.result + left;
-                    p.skips_nan ? MakePart<true>(p, tables, part, plane, to)
-                                : MakePart<false>(p, tables, part, plane, to);
+                    p.skips_nan ? MakeKnownPart(p, tables, part, plane, to) : MakePart(p, tables, part, plane, to);
+                    left += part.count;
                   }
                 }
               });
