@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "pooling_runs.h"
 
@@ -59,6 +60,8 @@ const Case kCases[] = {
     {2, 2, 2, {3, 2, 0}, {3, 2, 0}, true, 2, {3, 2, 0}},
     {1, 3, 9000, {2, 2, 0}, {40, 7, 3}, true, 2, {2, 2, 0}},
     {2, 1, 1, {1, 1, 0}, {1, 1, 0}, true, 5, {2, 2, 1}},
+    {3, 5, 17, {5, 2, 0}, {17, 1, 0}, true, 3, {3, 1, 0}},
+    {2, 6, 7, {8, 4, 1}, {11, 5, 2}, true},
 };
 
 PoolingProblem Problem(const Case& test, PoolingMethod method) {
@@ -113,6 +116,17 @@ TEST(Pooling, TakesManyChannelsLast) {
       problem.channels = 1100;
       ExpectEqualsReference(problem, "many channels");
     }
+  }
+}
+
+TEST(Pooling, MeansOfWholePlanesAreAccurate) {
+  const PoolingProblem problem = Problem({2, 70, 130, {70, 1, 0}, {130, 1, 0}, true}, PoolingMethod::kAverage);
+  const std::vector<float> source = RandomValues(problem.inputs(), 1);
+  const PoolingResults results = RunPooling(problem, "", source);
+  for (int64_t plane = 0; plane < 2; ++plane) {
+    const auto begin = source.begin() + plane * problem.input_plane();
+    const double sum = std::accumulate(begin, begin + problem.input_plane(), 0.0);
+    EXPECT_NEAR(results.destination[plane], sum / 9100, 1e-8);
   }
 }
 
@@ -336,6 +350,7 @@ TEST(PoolingChoice, StochasticLeavesAReason) {
   EXPECT_EQ(choice.kernel, "reference");
   EXPECT_EQ(choice.skipped,
             (std::vector<std::string>{"vectorised maximum: takes the maximum only",
+                                      "average of whole planes: takes averages and sums only",
                                       "vectorised average: takes averages and sums only",
                                       "maximum with channels last: takes images with channels last only",
                                       "average with channels last: takes images with channels last only"}));

@@ -11,6 +11,7 @@ namespace {
 
 constexpr KernelCandidate<PoolingKernel, PoolingProblem> kTable[] = {
     {"vectorised maximum", MakeMaxPooling},
+    {"average of whole planes", MakeWholePlanePooling},
     {"vectorised average", MakeAveragePooling},
     {"maximum with channels last", MakeMaxPoolingChannelsLast},
     {"average with channels last", MakeAveragePoolingChannelsLast},

@@ -12,6 +12,8 @@ namespace crema {
 
 std::unique_ptr<PoolingKernel> MakeMaxPooling(const PoolingProblem& problem, const Device& device,
                                               std::string* why_not);
+std::unique_ptr<PoolingKernel> MakeWholePlanePooling(const PoolingProblem& problem, const Device& device,
+                                                     std::string* why_not);
 std::unique_ptr<PoolingKernel> MakeAveragePooling(const PoolingProblem& problem, const Device& device,
                                                   std::string* why_not);
 std::unique_ptr<PoolingKernel> MakeMaxPoolingChannelsLast(const PoolingProblem& problem, const Device& device,
