@@ -38,6 +38,14 @@ def convolution(settings, kind="Convolution"):
     return f'type: "{kind}" convolution_param {{ {settings} weight_filler {{ type: "xavier" }} }}'
 
 
+def resampled(size, kind):
+    return f'type: "Resample" resample_param {{ height: {size} width: {size} type: {kind} }}'
+
+
+def interpolated(size, mode, antialias):
+    return lambda x: F.interpolate(x, size=(size, size), mode=mode, antialias=antialias)
+
+
 def thrice(field, value):
     return " ".join([f"{field}: {value}"] * 3)
 
@@ -59,6 +67,7 @@ def layers():
         "Sigmoid": ([IMAGES], 'type: "Sigmoid"', torch.sigmoid),
         "TanH": ([IMAGES], 'type: "TanH"', torch.tanh),
         "Swish": ([IMAGES], 'type: "Swish"', F.silu),
+        "GELU": ([IMAGES], 'type: "GELU"', F.gelu),
         "BNLL": ([IMAGES], 'type: "BNLL"', F.softplus),
         "Exp": ([IMAGES], 'type: "Exp"', torch.exp),
         "Log": ([IMAGES], 'type: "Log" log_param { shift: 10 }', lambda x: torch.log(x + 10)),
@@ -73,6 +82,8 @@ def layers():
         "Pooling MAX 3x3 s2": ([IMAGES], pooled("kernel_size: 3 stride: 2"), lambda x: F.max_pool2d(x, 3, 2)),
         "Pooling MAX 3x3": ([IMAGES], pooled("kernel_size: 3 pad: 1"), lambda x: F.max_pool2d(x, 3, 1, 1)),
         "Pooling AVE 3x3": ([IMAGES], pooled("pool: AVE kernel_size: 3 pad: 1"), lambda x: F.avg_pool2d(x, 3, 1, 1)),
+        "Pooling AVE global": ([IMAGES], pooled("pool: AVE global_pooling: true"),
+                               lambda x: F.adaptive_avg_pool2d(x, 1)),
         "Pooling MAX 2x2x2": ([VOLUMES], pooled(thrice("kernel_size", 2) + " " + thrice("stride", 2)),
                               lambda x: F.max_pool3d(x, 2, 2)),
         "Convolution 3x3": ([IMAGES], convolution("num_output: 64 kernel_size: 3 pad: 1"),
@@ -104,6 +115,9 @@ def layers():
         "Reorg": ([IMAGES], 'type: "Reorg" reorg_param { stride: 2 }', lambda x: F.pixel_unshuffle(x, 2)),
         "Interp": ([(2, 21, 33, 33)], 'type: "Interp" interp_param { height: 257 width: 257 }',
                    lambda x: F.interpolate(x, size=(257, 257), mode="bilinear", align_corners=True)),
+        "Resample LINEAR x2": ([IMAGES], resampled(112, "LINEAR"), interpolated(112, "bilinear", False)),
+        "Resample CUBIC x2": ([IMAGES], resampled(112, "CUBIC"), interpolated(112, "bicubic", False)),
+        "Resample LINEAR to a half": ([IMAGES], resampled(28, "LINEAR"), interpolated(28, "bilinear", True)),
         "Im2col": ([(2, 64, 28, 28)], 'type: "Im2col" convolution_param { kernel_size: 3 pad: 1 }',
                    lambda x: F.unfold(x, 3, padding=1)),
         "SpatialTransformer": ([(8, 16, 56, 56), (8, 6)], 'type: "SpatialTransformer"',
