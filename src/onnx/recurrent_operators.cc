@@ -46,6 +46,12 @@ bool IsZero(const Constant& value) {
   return true;
 }
 
+// Whether a state begins with something else than zeros.
+bool StateIsGiven(const NodeReader& node, size_t state) {
+  const int input = kInitial + static_cast<int>(state);
+  return node.has(input) && !(node.is_constant(input) && IsZero(node.constant(input, "a state")));
+}
+
 // Refuses whatever crema's layers do not do.
 void CheckKind(const NodeReader& node, const Recurrence& r) {
   std::vector<std::string> expected, given = node.Strings("activations").value_or(std::vector<std::string>());
@@ -130,7 +136,7 @@ std::vector<std::vector<Operand>> InitialStates(NodeReader& node, const Recurren
   std::vector<std::vector<Operand>> states(r.directions);
   for (size_t i = 0; i < r.cell.states.size(); ++i) {
     const int input = kInitial + static_cast<int>(i);
-    const bool given = node.has(input) && !(node.is_constant(input) && IsZero(node.constant(input, "a state")));
+    const bool given = StateIsGiven(node, i);
     if (given) {
       const int64_t batch = sequence.shape[1];
       ExpectShape(node, input, "the first " + r.cell.states[i],
@@ -214,16 +220,15 @@ void ReadCell(NodeReader& node, const Cell& cell) {
   const Operand sequence = Turned(node, r, node.blob(kSequence), "input");
   r.steps = sequence.shape[0];
   CheckKind(node, r);
-  const auto gates = static_cast<int64_t>(cell.gates.size());
   const Shape of_hidden = node.shape(kHiddenWeights);
-  r.hidden = of_hidden.axes() == 3 ? of_hidden[2] : 0;
-  ExpectShape(node, kHiddenWeights, "the tensor of hidden weights", {r.directions, gates * r.hidden, r.hidden});
-  ExpectShape(node, kWeights, "the tensor of weights", {r.directions, gates * r.hidden, sequence.shape[2]});
-  if (node.has(kBias)) ExpectShape(node, kBias, "the bias", {r.directions, 2 * gates * r.hidden});
-  for (size_t i = 0; i < cell.states.size(); ++i) {
-    const int input = kInitial + static_cast<int>(i);
-    r.exposes |= node.has(input) && !(node.is_constant(input) && IsZero(node.constant(input, "a state")));
-  }
+  if (of_hidden.axes() != 3)
+    node.Refuse("has hidden weights of " + of_hidden.ToString() + "; they must be directions x rows x hidden");
+  r.hidden = of_hidden[2];
+  const int64_t rows = static_cast<int64_t>(cell.gates.size()) * r.hidden;
+  ExpectShape(node, kHiddenWeights, "the tensor of hidden weights", {r.directions, rows, r.hidden});
+  ExpectShape(node, kWeights, "the tensor of weights", {r.directions, rows, sequence.shape[2]});
+  if (node.has(kBias)) ExpectShape(node, kBias, "the bias", {r.directions, 2 * rows});
+  for (size_t i = 0; i < cell.states.size(); ++i) r.exposes |= StateIsGiven(node, i);
   r.exposes |= cell.states.size() > 1 && node.wanted(2);
   Operand continues = node.Add(LayerOf("ContinuationIndicator"), {sequence}, {}, "continues");
   std::vector<std::vector<Operand>> states(r.directions);

@@ -165,7 +165,7 @@ TEST(OnnxRecurrentRefusals, SayWhatCremaDoesNot) {
                [](Model& m, onnx::NodeProto& node) {
                  node.set_input(2, m.Weights("flat", {18, kHidden}));
                }),
-       "the tensor of hidden weights is 18x6, but must be 1x0x0"},
+       "has hidden weights of 18x6; they must be directions x rows x hidden"},
       {ErrorOf("GRU",
                [](Model& m, onnx::NodeProto& node) {
                  node.set_input(3, m.Weights("half", {1, 18}));
