@@ -143,8 +143,9 @@ TEST_F(OnnxImport, NamesEveryOperatorThatIsMissing) {
   m.Node("Nothing", {"x"}, {"unused"});
   const std::string error = ErrorOf(m);
   for (const char* part :
-       {"node \"l\" (RNN): crema's RNN has a layer of weights behind each step", "node \"w\" (Whirl) and 1 more: crema has no form",
-        "node \"q\" (QLinearConv): the model is quantised", "node \"o\" (If): crema's nets have no branches",
+       {"node \"l\" (RNN): crema's RNN has a layer of weights behind each step",
+        "node \"w\" (Whirl) and 1 more: crema has no form", "node \"q\" (QLinearConv): the model is quantised",
+        "node \"o\" (If): crema's nets have no branches",
         "node \"i\" (RandomUniformLike): makes random numbers, as a model does that is trained; call model.eval()",
         "node \"y\" (FusedConv): is of the domain \"com.example\""}) {
     EXPECT_NE(error.find(part), std::string::npos) << part << "\n" << error;
