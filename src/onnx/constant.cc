@@ -97,8 +97,8 @@ std::string ExternalBytes(const TensorProto& tensor, const std::string& folder, 
          "its extents want " + std::to_string(bytes) + " bytes, but its external data has " + std::to_string(length));
   }
   if (offset > size || length > size - offset) {
-    Fail(tensor, "its external data ends at byte " + std::to_string(offset + length) + " of " + path.string() +
-                     ", which has " + std::to_string(size) + "; was the file cut short?");
+    Fail(tensor, "its external data takes " + std::to_string(length) + " bytes from byte " + std::to_string(offset) +
+                     " of " + path.string() + " on, which has " + std::to_string(size) + "; was the file cut short?");
   }
   std::string data(static_cast<size_t>(length), '\0');
   std::ifstream file(path, std::ios::binary);

@@ -128,8 +128,8 @@ TEST_F(DamagedOnnx, ReadsOtherFiles) {
     Expect(external(outside, "", ""), "is outside the model's folder, which is not read");
   }
   Expect(external("absent.bin", "", ""), "is missing; put the file beside the model");
-  Expect(external("w.bin", "", ""), "ends at byte 216 of");
-  Expect(external("w.bin", "9223372036854775807", ""), "tensor \"w\"");
+  Expect(external("w.bin", "", ""), "takes 216 bytes from byte 0 of");
+  Expect(external("w.bin", "9223372036854775807", ""), "takes 216 bytes from byte 9223372036854775807 of");
   Expect(external("w.bin", "-1", ""), "offset \"-1\" of its external data is no number of bytes");
   Expect(external("w.bin", "0", "100"), "want 216 bytes, but its external data has 100");
 }
