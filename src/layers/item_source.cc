@@ -127,6 +127,11 @@ void ItemSource::CheckCommonFields(LayerSetup& setup) const {
   }
   ReadInRange(setup, Field("prefetch"), fields_.prefetch, {1, kMaxPrefetch}, "it is how many batches are made ahead");
   ReadInRange(setup, Field("threads"), fields_.threads, {0, kMaxThreads}, "0 leaves the number to crema");
+  if (fields_.balance_classes && phase_ == TEST) {
+    setup.Warn(Field("balance_classes"),
+               "tests draw every class equally often, too, so that what they tell is not of the data as it is; write "
+               "balance_classes into the layer of TRAIN alone");
+  }
 }
 
 SampleOrder ItemSource::OrderOf(uint64_t seed) const {

@@ -102,7 +102,9 @@ TEST(ClassBalance, TheDataLayerDrawsRareClassesAsOftenAsOthers) {
   const TemporaryFolder folder;
   const std::string text = "top: \"data\" top: \"label\" data_param { source: \"" + WriteRareClass(folder) +
                            "\" backend: LMDB batch_size: 4 balance_classes: true threads: 3 }";
+  EXPECT_EQ(testing::SourceDriver("Data", text, TEST).setup().warnings().size(), 1u);
   testing::SourceDriver driver("Data", text, TRAIN);
+  EXPECT_TRUE(driver.setup().warnings().empty());
   std::map<float, int> drawn;
   std::vector<std::vector<float>> labels;
   for (int batch = 0; batch < 9; ++batch) {
