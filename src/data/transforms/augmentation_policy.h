@@ -36,7 +36,6 @@ struct AugmentationStep {
   Operation operation = Operation::kIdentity;
   double amount = 0;
 
-  bool moves() const { return operation >= Operation::kShearX && operation <= Operation::kRotate; }
   void Apply(SeenImage* seen) const;
   // The same of labels: those that do not move pixels leave them alone, and the nearest label counts.
   void ApplyToLabels(SeenImage* seen) const;
