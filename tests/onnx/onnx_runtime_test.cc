@@ -244,48 +244,45 @@ TEST_F(OnnxRoundTrip, KeepsEveryLayerCase) {
   for (const auto& [type, cases] : back) EXPECT_EQ(cases == 0, kNotBack.count(type) > 0) << type;
 }
 
-// Where sequences begin with the pass ONNX has operators for them.
+// Two layers whose sequences begin with the pass, for which ONNX has operators.
+NetFile NetOfWholeSequences(const std::string& type) {
+  const std::string steps = R"(
+      layer { name: "data" type: "Input" top: "x" input_param { shape { dim: 5 dim: 3 dim: 2 dim: 2 } } }
+      layer { name: "go_on" type: "ContinuationIndicator" bottom: "x" top: "go_on" }
+      layer { name: "steps" bottom: "x" bottom: "go_on" top: "h" type: ")";
+  const std::string back = R"("
+              recurrent_param { num_output: 6 weight_filler { type: "xavier" } } }
+      layer { name: "back" type: "Reverse" bottom: "h" top: "back" }
+      layer { name: "more" bottom: "back" bottom: "go_on" top: "y" type: ")";
+  const std::string end = R"("
+              recurrent_param { num_output: 4 weight_filler { type: "xavier" } } })";
+  return ParseNet(steps + type + back + type + end, "n");
+}
+
+std::vector<LayerWeights> FilledWeights(const NetFile& file) {
+  Net net(file, {.phase = TEST, .backward = false});
+  FillParameters(net);
+  return WeightsOf(net);
+}
+
 TEST_F(OnnxRoundTrip, KeepsRecurrentLayersWhoseSequencesBeginWithThePass) {
   for (const std::string type : {"GRU", "LSTM"}) {
-    const NetFile file = ParseNet(R"(
-        layer { name: "data" type: "Input" top: "x" input_param { shape { dim: 5 dim: 3 dim: 2 dim: 2 } } }
-        layer { name: "go_on" type: "ContinuationIndicator" bottom: "x" top: "go_on" }
-        layer { name: "steps" type: ")" +
-                                      type + R"(" bottom: "x" bottom: "go_on" top: "h"
-                recurrent_param { num_output: 6 weight_filler { type: "xavier" } } }
-        layer { name: "back" type: "Reverse" bottom: "h" top: "back" }
-        layer { name: "more" type: ")" +
-                                      type + R"(" bottom: "back" bottom: "go_on" top: "y"
-                recurrent_param { num_output: 4 weight_filler { type: "xavier" } } })",
-                                  "n");
-    Net net(file, {.phase = TEST, .backward = false});
-    FillParameters(net);
-    EXPECT_EQ(Difference(file, WeightsOf(net), [](Net& filled) { FillInputs(filled); }), "") << type;
+    const NetFile file = NetOfWholeSequences(type);
+    EXPECT_EQ(Difference(file, FilledWeights(file), [](Net& filled) { FillInputs(filled); }), "") << type;
   }
 }
 
 TEST_F(OnnxRuntime, ComputesRecurrentLayersWhoseSequencesBeginWithThePass) {
   for (const std::string type : {"GRU", "LSTM", "RNN"}) {
-    const NetFile file = ParseNet(R"(
-        layer { name: "data" type: "Input" top: "x" input_param { shape { dim: 5 dim: 3 dim: 4 } } }
-        layer { name: "go_on" type: "ContinuationIndicator" bottom: "x" top: "go_on" }
-        layer { name: "steps" type: ")" +
-                                      type + R"(" bottom: "x" bottom: "go_on" top: "h"
-                recurrent_param { num_output: 6 weight_filler { type: "xavier" } } })",
-                                  "n");
-    Net net(file, {.phase = TEST, .backward = false});
-    FillParameters(net);
-    comparison_.Add(type, file, WeightsOf(net), [](Net& filled) { FillInputs(filled); });
+    const NetFile file = NetOfWholeSequences(type);
+    comparison_.Add(type, file, FilledWeights(file), [](Net& filled) { FillInputs(filled); });
   }
   ExpectAgreement();
 }
 
 // Those of a file where there is one, else filled ones.
 std::vector<LayerWeights> NetWeights(const NetFile& file, const fs::path& weights_path) {
-  if (fs::exists(weights_path)) return ReadWeights(weights_path.string());
-  Net net(file, {.phase = TEST, .backward = false});
-  FillParameters(net);
-  return WeightsOf(net);
+  return fs::exists(weights_path) ? ReadWeights(weights_path.string()) : FilledWeights(file);
 }
 
 void AddNet(const fs::path& net_path, const fs::path& weights_path, const std::string& name,
